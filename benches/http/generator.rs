@@ -1,0 +1,239 @@
+//! The load generator: closed loop, HTTP/1.1 keep-alive, one request in flight a connection.
+//!
+//! It shares two cores with the server it measures, so it does as little as it can: a write, a read and a share of an
+//! `epoll_wait` a request. Each thread is a current-thread runtime with its own counts; nothing is shared between them.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpStream as StdTcpStream};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use crate::request::Request;
+use crate::response::{Expect, Head, bad};
+use crate::tally::Tally;
+
+/// The largest answer that is read, in bytes.
+const ANSWER_MAX: usize = 8 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long past its planned end a run may take before it is given up.
+const GRACE: Duration = Duration::from_secs(15);
+/// A run of a number of requests has no planned end.
+const COUNTED_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a run measures, once warm.
+#[derive(Clone, Copy)]
+pub enum Length {
+    Time(Duration),
+    Requests(u64),
+}
+
+/// A run to be made.
+#[derive(Clone)]
+pub struct Plan {
+    pub address: SocketAddr,
+    pub connections: usize,
+    pub threads: usize,
+    pub warm_up: Duration,
+    pub length: Length,
+    pub request: Request,
+    pub expect: Expect,
+    /// The number of distinct items that requests may fall on.
+    pub items: usize,
+    /// Requests are numbered from here; no two runs against one server may share numbers.
+    pub first_number: u64,
+}
+
+/// A plan with its connections open, so that measuring starts without them.
+pub struct Load {
+    plan: Plan,
+    streams: Vec<Vec<StdTcpStream>>,
+}
+
+impl Load {
+    pub fn connect(plan: Plan) -> io::Result<Self> {
+        let threads = plan.threads.clamp(1, plan.connections);
+        let mut streams: Vec<_> = (0..threads).map(|_| Vec::new()).collect();
+        for index in 0..plan.connections {
+            let stream = StdTcpStream::connect_timeout(&plan.address, CONNECT_TIMEOUT)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            streams[index % threads].push(stream);
+        }
+        Ok(Self { plan, streams })
+    }
+
+    /// Runs to the end. An error on any connection fails the run: the outcome of its last request is unknown.
+    pub fn run(self) -> io::Result<Tally> {
+        let plan = &self.plan;
+        let threads = self.streams.len() as u64;
+        let start = Instant::now();
+        let results: Vec<io::Result<Tally>> = thread::scope(|scope| {
+            let running: Vec<_> = (0..threads)
+                .zip(self.streams)
+                .map(|(index, streams)| {
+                    scope.spawn(move || Lane::new(plan, start, index, threads).run(plan, streams))
+                })
+                .collect();
+            running
+                .into_iter()
+                .map(|lane| lane.join().unwrap_or_else(|_| Err(bad("a lane panicked"))))
+                .collect()
+        });
+        let mut total = Tally::new(plan.items);
+        for tally in results {
+            total.merge(&tally?);
+        }
+        Ok(total)
+    }
+}
+
+/// One thread's share of the load: what its connections share.
+struct Lane {
+    expect: Expect,
+    warm_at: Instant,
+    /// Measuring ends here; a run of a number of requests has no such time.
+    end_at: Option<Instant>,
+    /// Requests that remain to be measured; `u64::MAX` when time is the limit.
+    remaining: Cell<u64>,
+    next_number: Cell<u64>,
+    /// Threads take every n-th number, so that no two share one.
+    stride: u64,
+    last_at: Cell<Instant>,
+    tally: RefCell<Tally>,
+}
+
+impl Lane {
+    fn new(plan: &Plan, start: Instant, index: u64, lanes: u64) -> Self {
+        let warm_at = start + plan.warm_up;
+        let (end_at, remaining) = match plan.length {
+            Length::Time(time) => (Some(warm_at + time), u64::MAX),
+            Length::Requests(count) => (None, count / lanes + u64::from(index < count % lanes)),
+        };
+        Self {
+            expect: plan.expect,
+            warm_at,
+            end_at,
+            remaining: Cell::new(remaining),
+            next_number: Cell::new(plan.first_number + index),
+            stride: lanes,
+            last_at: Cell::new(warm_at),
+            tally: RefCell::new(Tally::new(plan.items)),
+        }
+    }
+
+    fn run(self, plan: &Plan, streams: Vec<StdTcpStream>) -> io::Result<Tally> {
+        let limit =
+            plan.warm_up + GRACE + self.end_at.map_or(COUNTED_LIMIT, |end| end.duration_since(self.warm_at));
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(256).build()?;
+        let lane = Rc::new(self);
+        let tasks = LocalSet::new();
+        let work = tasks.run_until(async {
+            let mut connections = Vec::with_capacity(streams.len());
+            for stream in streams {
+                let stream = TcpStream::from_std(stream)?;
+                connections.push(tokio::task::spawn_local(connection(
+                    stream,
+                    plan.request.clone(),
+                    Rc::clone(&lane),
+                )));
+            }
+            for connection in connections {
+                connection.await.map_err(io::Error::other)??;
+            }
+            Ok::<(), io::Error>(())
+        });
+        runtime
+            .block_on(async { tokio::time::timeout(limit, work).await })
+            .map_err(|_| bad("a run did not end"))??;
+
+        let mut tally = lane.tally.borrow().clone();
+        tally.elapsed = lane.end_at.unwrap_or(lane.last_at.get()).saturating_duration_since(lane.warm_at);
+        Ok(tally)
+    }
+
+    /// The number of the next request to send at `now`, unless the run is over.
+    fn next_number(&self, now: Instant) -> Option<u64> {
+        if self.end_at.is_some_and(|end| now >= end) || self.remaining.get() == 0 {
+            return None;
+        }
+        if now >= self.warm_at {
+            self.remaining.set(self.remaining.get() - 1);
+        }
+        let number = self.next_number.get();
+        self.next_number.set(number + self.stride);
+        Some(number)
+    }
+
+    fn record(&self, sent: Instant, answered: Instant, item: usize, head: Head, body: &[u8]) {
+        let met = self.expect.met(head.status, body);
+        // By time, an answer counts when it arrives in time; by number, when its request was among the numbered ones.
+        let measured = match self.end_at {
+            Some(end) => answered >= self.warm_at && answered < end,
+            None => sent >= self.warm_at,
+        };
+        self.last_at.set(answered);
+        self.tally.borrow_mut().add(item, head.status, met, measured.then(|| answered - sent));
+    }
+}
+
+/// One connection: a request, its answer, and again. The last answer is always awaited, so every request is counted.
+async fn connection(mut stream: TcpStream, mut request: Request, lane: Rc<Lane>) -> io::Result<()> {
+    let mut buffer = vec![0; ANSWER_MAX];
+    let mut sent = Instant::now();
+    while let Some(number) = lane.next_number(sent) {
+        let item = request.number(number);
+        write_all(&mut stream, request.bytes()).await?;
+        let head = read_answer(&mut stream, &mut buffer).await?;
+        // One reading of the clock a request: an answer's end is the next request's start.
+        let answered = Instant::now();
+        lane.record(sent, answered, item, head, &buffer[head.body_at..head.end()]);
+        sent = answered;
+    }
+    Ok(())
+}
+
+async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = poll_fn(|context| Pin::new(&mut *stream).poll_write(context, bytes)).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+/// Reads exactly one answer. `poll_read` and not `try_read`: it knows that a short read emptied the socket, which saves
+/// a second read that would only say so.
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<Head> {
+    let mut filled = 0;
+    let mut parsed = None;
+    loop {
+        let mut space = ReadBuf::new(&mut buffer[filled..]);
+        poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut space)).await?;
+        let read = space.filled().len();
+        if read == 0 {
+            return Err(bad("a connection closed, or an answer too large, before the answer's end"));
+        }
+        filled += read;
+        if parsed.is_none() {
+            parsed = Head::parse(&buffer[..filled])?;
+        }
+        match parsed {
+            Some(head) if filled == head.end() => return Ok(head),
+            Some(head) if filled > head.end() => {
+                return Err(bad("bytes after the end of an answer"));
+            }
+            _ => {}
+        }
+    }
+}

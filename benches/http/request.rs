@@ -1,0 +1,78 @@
+//! Requests, written once and then only patched: the id and the item of each are of fixed width, so that its length
+//! never changes and nothing is allocated or formatted while the clock runs.
+
+use std::sync::Arc;
+
+use crate::zipf::{Zipf, mix};
+
+/// Stands for the id in a path or a body: 16 lower-case hexadecimal digits, unique to the request.
+const ID_MARK: &str = "<id>";
+const ID_WIDTH: usize = 16;
+/// Stands for the number of an item: 6 decimal digits, drawn from the Zipf distribution.
+const ITEM_MARK: &str = "<item>";
+pub const ITEM_WIDTH: usize = 6;
+
+/// One connection's request, sent again and again with another id.
+#[derive(Clone)]
+pub struct Request {
+    bytes: Vec<u8>,
+    id_at: Option<usize>,
+    item_at: Option<usize>,
+    items: Option<Arc<Zipf>>,
+}
+
+impl Request {
+    /// Builds a request of `line` (`POST /likes/hot`) and `body` (empty for none), in which the two marks may stand once each.
+    pub fn new(line: &str, body: &str, items: Option<Arc<Zipf>>) -> Self {
+        let body = body.replace(ID_MARK, &"0".repeat(ID_WIDTH));
+        let id_in_body = body.find(&"0".repeat(ID_WIDTH));
+        let item_at = line.find(ITEM_MARK);
+        let line = line.replace(ITEM_MARK, &"0".repeat(ITEM_WIDTH));
+
+        let head = if body.is_empty() {
+            format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        } else {
+            let length = body.len();
+            let kind = "content-type: application/json";
+            format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n{kind}\r\ncontent-length: {length}\r\n\r\n")
+        };
+        let id_at = id_in_body.map(|at| head.len() + at);
+        Self { bytes: (head + &body).into_bytes(), id_at, item_at, items }
+    }
+
+    /// Makes this the request number `number`, and returns the item it is for (0 where there is only one).
+    ///
+    /// The id is the number scrambled, one to one: ids in rising order would flatter every store that keeps rows in
+    /// the order of their keys.
+    pub fn number(&mut self, number: u64) -> usize {
+        let scrambled = mix(number);
+        if let Some(at) = self.id_at {
+            write_hex(&mut self.bytes[at..at + ID_WIDTH], scrambled);
+        }
+        let (Some(at), Some(items)) = (self.item_at, &self.items) else {
+            return 0;
+        };
+        // Mixed once more, or the item would follow from the first digits of the user.
+        let item = items.pick(mix(scrambled));
+        write_decimal(&mut self.bytes[at..at + ITEM_WIDTH], item);
+        item
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn write_hex(digits: &mut [u8], mut value: u64) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(value & 15) as usize];
+        value >>= 4;
+    }
+}
+
+fn write_decimal(digits: &mut [u8], mut value: usize) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}

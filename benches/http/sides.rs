@@ -1,0 +1,146 @@
+//! The sides that are compared: what is sent, to whom, which answer counts, and what must be true afterwards.
+
+use crate::response::Expect;
+
+/// The items that `zipf-likes` falls on.
+pub const ZIPF_ITEMS: usize = 10_000;
+
+pub struct Side {
+    pub name: &'static str,
+    pub server: Server,
+    pub line: &'static str,
+    pub body: &'static str,
+    pub expect: Expect,
+    /// The side that bounds this one from above: the table shows the ratio.
+    pub ceiling: Option<&'static str>,
+    pub check: Check,
+}
+
+/// The process that a side is sent to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// This executable, as the canned responder.
+    Echo,
+    /// This executable, as the bare axum program.
+    Bare,
+    /// headcount, with room in its workshops for everybody.
+    Roomy,
+    /// headcount, with four seats a workshop.
+    Full,
+}
+
+/// What is compared after each run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    Nothing,
+    /// The exact total of every item is the number of likes that were answered `"changed":true` for it, in all rounds.
+    Totals,
+    /// `reserved` is the number of 201s of this run, `rejectedRequests` that of its 409s.
+    Seats,
+}
+
+const USER: &str = r#"{"userId":"u<id>"}"#;
+const SEAT: &str = r#"{"requestId":"r-<id>","seats":1}"#;
+const CHANGED: Expect = Expect::Body(br#""changed":true"#);
+
+pub const HOT_LIKES: &str = "/likes/hot";
+pub const READ_LIKES: &str = "/likes/read";
+/// Each run has a hot workshop of its own: the largest `default_capacity` is a million seats, which rounds would use up.
+pub const HOT_WORKSHOP: &str = "/workshops/hot-<run>";
+const RUN_MARK: &str = "<run>";
+
+pub static SIDES: [Side; 9] = [
+    Side {
+        name: "echo",
+        server: Server::Echo,
+        line: "POST /likes/hot",
+        body: USER,
+        expect: CHANGED,
+        ceiling: None,
+        check: Check::Nothing,
+    },
+    Side {
+        name: "bare",
+        server: Server::Bare,
+        line: "POST /likes/hot",
+        body: USER,
+        expect: CHANGED,
+        ceiling: None,
+        check: Check::Nothing,
+    },
+    Side {
+        name: "noop-likes",
+        server: Server::Roomy,
+        line: "POST /noop/likes/hot",
+        body: USER,
+        expect: Expect::Success,
+        ceiling: Some("bare"),
+        check: Check::Nothing,
+    },
+    Side {
+        name: "likes",
+        server: Server::Roomy,
+        line: "POST /likes/hot",
+        body: USER,
+        expect: CHANGED,
+        ceiling: Some("noop-likes"),
+        check: Check::Totals,
+    },
+    Side {
+        name: "noop-reservations",
+        server: Server::Roomy,
+        line: "POST /noop/workshops/hot/reservations",
+        body: SEAT,
+        expect: Expect::Success,
+        ceiling: Some("bare"),
+        check: Check::Nothing,
+    },
+    Side {
+        name: "reservations",
+        server: Server::Roomy,
+        line: "POST /workshops/hot-<run>/reservations",
+        body: SEAT,
+        expect: Expect::Status(201),
+        ceiling: Some("noop-reservations"),
+        check: Check::Seats,
+    },
+    Side {
+        name: "full-reservations",
+        server: Server::Full,
+        line: "POST /workshops/hot-<run>/reservations",
+        body: SEAT,
+        expect: Expect::Status(409),
+        ceiling: Some("noop-reservations"),
+        check: Check::Seats,
+    },
+    Side {
+        name: "reads",
+        server: Server::Roomy,
+        line: "GET /likes/read",
+        body: "",
+        expect: Expect::Body(br#""total":"#),
+        ceiling: Some("bare"),
+        check: Check::Nothing,
+    },
+    Side {
+        name: "zipf-likes",
+        server: Server::Roomy,
+        line: "POST /likes/i<item>",
+        body: USER,
+        expect: CHANGED,
+        ceiling: Some("noop-likes"),
+        check: Check::Totals,
+    },
+];
+
+impl Side {
+    /// The number of distinct items its requests fall on.
+    pub fn items(&self) -> usize {
+        if self.line.contains("<item>") { ZIPF_ITEMS } else { 1 }
+    }
+}
+
+/// `path` in the run number `run`.
+pub fn in_run(path: &str, run: u64) -> String {
+    path.replace(RUN_MARK, &run.to_string())
+}

@@ -1,0 +1,3 @@
+//! Looking at a data directory from outside the service.
+
+pub mod verify;

@@ -1,0 +1,68 @@
+//! `verify --deleted NAMESPACE`: passes only when every place was looked at and nothing was there.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use super::{Error, Report, in_file, read_manifest};
+use crate::data_dir::{partition_file, summary_file};
+use crate::store;
+use crate::store::sqlite::PARTITION_SCHEMA;
+use crate::store::sqlite::open::{Schema, open_for_reading};
+use crate::store::sqlite::summary::SUMMARY_SCHEMA;
+
+/// What can be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Namespace {
+    /// Items, memberships, counters, ledgers, totals.
+    Likes,
+    /// Workshops and attempts.
+    Workshops,
+}
+
+impl Namespace {
+    fn partition_tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Likes => &["items", "memberships", "shard_counters", "base_ledger", "unswept_items"],
+            Self::Workshops => &["workshops", "attempts"],
+        }
+    }
+
+    fn summary_tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Likes => &["summary", "deletions"],
+            Self::Workshops => &[],
+        }
+    }
+}
+
+pub(super) fn prove(path: &Path, namespace: Namespace) -> Result<Report, Error> {
+    let manifest = read_manifest(path)?;
+    let mut report = Report::default();
+    for partition in 0..manifest.partitions {
+        let file = partition_file(path, partition);
+        look(&file, &PARTITION_SCHEMA, Some(partition), namespace.partition_tables(), &mut report)?;
+    }
+    look(&summary_file(path), &SUMMARY_SCHEMA, None, namespace.summary_tables(), &mut report)?;
+    Ok(report)
+}
+
+fn look(
+    file: &Path,
+    schema: &Schema,
+    partition: Option<u32>,
+    tables: &[&str],
+    report: &mut Report,
+) -> Result<(), Error> {
+    in_file(file, || {
+        let connection = open_for_reading(file, schema)?;
+        for table in tables {
+            let rows: i64 =
+                connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
+            if rows > 0 {
+                report.wrong(partition, *table, format!("{rows} rows are still there"));
+            }
+        }
+        Ok::<_, store::Error>(())
+    })
+}

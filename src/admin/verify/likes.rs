@@ -1,0 +1,206 @@
+//! For every item: members + base = shard counter = summary.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::{Place, Report};
+use crate::data_dir::{Manifest, partition_file};
+use crate::likes::types::{partition_of_shard, shard_of};
+use crate::store::Error;
+use crate::store::sqlite::PARTITION_SCHEMA;
+use crate::store::sqlite::open::open_for_reading;
+
+/// A snapshot of the summary.
+pub(super) struct SummaryAudit {
+    connection: Connection,
+    watermarks: HashMap<u32, i64>,
+    deletions: HashSet<String>,
+}
+
+/// (shard, item id)
+type Key = (u32, i64);
+
+impl SummaryAudit {
+    pub(super) fn begin(connection: Connection) -> Result<Self, Error> {
+        connection.execute_batch("BEGIN")?;
+        let watermarks = connection
+            .prepare("SELECT shard, version FROM watermarks")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        let deletions = connection
+            .prepare("SELECT item FROM deletions")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        Ok(Self { connection, watermarks, deletions })
+    }
+
+    fn part(&self, item: &str, shard: u32) -> Result<Option<i64>, Error> {
+        let part = self
+            .connection
+            .prepare_cached("SELECT json_extract(parts, '$[' || ?2 || ']') FROM summary WHERE item = ?1")?
+            .query_row((item, shard), |row| row.get::<_, Option<i64>>(0))
+            .optional()?;
+        Ok(part.flatten())
+    }
+
+    /// Totals are the sum of their parts, and no part speaks of a counter that is not there.
+    pub(super) fn audit(&self, manifest: &Manifest, path: &Path, report: &mut Report) -> Result<(), Error> {
+        let partitions = (0..manifest.partitions)
+            .map(|partition| open_for_reading(&partition_file(path, partition), &PARTITION_SCHEMA))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut rows = self.connection.prepare(
+            "SELECT s.item, s.total, (SELECT sum(value) FROM json_each(s.parts)), p.key, p.value
+             FROM summary AS s LEFT JOIN json_each(s.parts) AS p ON p.value <> 0 ORDER BY s.item",
+        )?;
+        let mut rows = rows.query([])?;
+        let mut last_item = String::new();
+        while let Some(row) = rows.next()? {
+            let (item, total, sum): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if item != last_item {
+                report.summary_rows += 1;
+                if total != sum {
+                    report.wrong(
+                        None,
+                        format!("item {item}"),
+                        format!("total is {total}, its parts add up to {sum}"),
+                    );
+                }
+                last_item.clone_from(&item);
+            }
+            let (Some(shard), Some(part)) = (row.get::<_, Option<u32>>(3)?, row.get::<_, Option<i64>>(4)?)
+            else {
+                continue;
+            };
+            let home = partitions.get(partition_of_shard(shard, manifest.partitions) as usize);
+            if let Some(home) = home
+                && !self.deletions.contains(&item)
+                && !has_counter(home, shard, &item)?
+            {
+                let what = format!("item {item}, shard {shard}");
+                report.wrong(None, what, format!("part is {part}, but the shard has no such counter"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn has_counter(partition: &Connection, shard: u32, item: &str) -> Result<bool, Error> {
+    let mut select = partition.prepare_cached(
+        "SELECT 1 FROM items AS i JOIN shard_counters AS c ON c.item_id = i.item_id
+         WHERE i.name = ?1 AND c.shard = ?2",
+    )?;
+    Ok(select.exists((item, shard))?)
+}
+
+/// Recounts one partition's likes.
+pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Report) -> Result<(), Error> {
+    let items = load_items(place)?;
+    report.items += items.len() as u64;
+    let mut members = count_members(place, &items, report)?;
+    let mut ledger = add_up_ledger(place)?;
+    let mut counters =
+        place.connection.prepare("SELECT shard, item_id, members, base, version FROM shard_counters")?;
+    let mut rows = counters.query([])?;
+    while let Some(row) = rows.next()? {
+        let (shard, item_id, stored, base, version): (u32, i64, i64, i64, i64) =
+            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+        report.counters += 1;
+        let Some(item) = items.get(&item_id) else {
+            report.wrong(
+                place.partition,
+                format!("item id {item_id}, shard {shard}"),
+                "counts an item without a name",
+            );
+            continue;
+        };
+        let what = format!("item {item}, shard {shard}");
+        if partition_of_shard(shard, place.manifest.partitions) != place.partition
+            || shard >= place.manifest.shards
+        {
+            report.wrong(place.partition, what.clone(), "this shard does not belong on this partition");
+        }
+        let counted = members.remove(&(shard, item_id)).unwrap_or(0);
+        if stored != counted {
+            report.wrong(place.partition, what.clone(), format!("members is {stored}, there are {counted}"));
+        }
+        let summed = ledger.remove(&(shard, item_id)).unwrap_or(0);
+        if base != summed {
+            report.wrong(
+                place.partition,
+                what.clone(),
+                format!("base is {base}, its ledger adds up to {summed}"),
+            );
+        }
+        if version > summary.watermarks.get(&shard).copied().unwrap_or(0) {
+            report.pending += 1;
+            continue;
+        }
+        let part = summary.part(item, shard)?.unwrap_or(0);
+        if part != stored + base {
+            let why = format!("the shard counts {}, the summary has {part}", stored + base);
+            report.wrong(None, what, why);
+        }
+    }
+    for ((shard, item_id), counted) in members {
+        let what = format!("item {}, shard {shard}", items.get(&item_id).map_or("?", String::as_str));
+        report.wrong(place.partition, what, format!("{counted} members and no counter"));
+    }
+    for ((shard, item_id), _) in ledger {
+        let what = format!("item {}, shard {shard}", items.get(&item_id).map_or("?", String::as_str));
+        report.wrong(place.partition, what, "a base ledger and no counter");
+    }
+    Ok(())
+}
+
+fn load_items(place: &Place<'_>) -> Result<HashMap<i64, String>, Error> {
+    let mut select = place.connection.prepare("SELECT item_id, name FROM items")?;
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn count_members(
+    place: &Place<'_>,
+    items: &HashMap<i64, String>,
+    report: &mut Report,
+) -> Result<HashMap<Key, i64>, Error> {
+    let unswept: HashSet<i64> = place
+        .connection
+        .prepare("SELECT item_id FROM unswept_items")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut counted = HashMap::new();
+    let mut select = place.connection.prepare("SELECT user, item_id FROM memberships")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let (user, item_id) = (row.get_ref(0)?.as_str().unwrap_or_default(), row.get::<_, i64>(1)?);
+        report.memberships += 1;
+        let shard = shard_of(user, place.manifest.shards);
+        if partition_of_shard(shard, place.manifest.partitions) != place.partition {
+            report.wrong(
+                place.partition,
+                format!("user {user}"),
+                format!("its shard {shard} lives on another partition"),
+            );
+        }
+        if items.contains_key(&item_id) {
+            *counted.entry((shard, item_id)).or_insert(0) += 1;
+        } else if !unswept.contains(&item_id) {
+            report.wrong(
+                place.partition,
+                format!("user {user}"),
+                format!("likes item id {item_id}, which is no item"),
+            );
+        }
+    }
+    Ok(counted)
+}
+
+fn add_up_ledger(place: &Place<'_>) -> Result<HashMap<Key, i64>, Error> {
+    let mut select = place
+        .connection
+        .prepare("SELECT shard, item_id, sum(amount) FROM base_ledger GROUP BY shard, item_id")?;
+    let rows = select.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}

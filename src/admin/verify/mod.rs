@@ -1,0 +1,157 @@
+//! `headcount verify`: an independent audit. It reads the files and adds everything up again from the
+//! rows that nothing else is computed from (memberships, ledgers, attempts); it shares no code with the
+//! deciding side but the hashes that place users and workshops.
+//!
+//! It runs beside the service or without it. The summary is read first: a counter whose version is not
+//! above the summary's watermark has not changed since, so the two must agree; newer ones are pending.
+
+mod absence;
+mod likes;
+mod report;
+mod reservations;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::data_dir::{self, Manifest, partition_file, summary_file};
+use crate::store;
+use crate::store::sqlite::PARTITION_SCHEMA;
+use crate::store::sqlite::open::open_for_reading;
+use crate::store::sqlite::summary::SUMMARY_SCHEMA;
+use likes::SummaryAudit;
+pub use report::{Finding, Report};
+
+/// `headcount verify`'s arguments.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// The data directory
+    #[arg(long, value_name = "DIR", default_value = "data")]
+    pub data_dir: PathBuf,
+    /// Pass only if nothing of this namespace is stored: likes or workshops
+    #[arg(long, value_name = "NAMESPACE")]
+    pub deleted: Option<absence::Namespace>,
+}
+
+/// Why an audit could not look. Never taken for a pass.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The directory.
+    #[error(transparent)]
+    DataDir(#[from] data_dir::Error),
+    /// A file.
+    #[error("{file}: {source}")]
+    File {
+        /// Which.
+        file: String,
+        /// What the store says.
+        source: store::Error,
+    },
+}
+
+/// Attempts before a finding beside a running service is believed: it may have moved between two files.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(1500);
+
+/// Runs the command: exit 0 if all is right, 1 if something is wrong, 2 if it could not look.
+#[must_use]
+pub fn command(options: &Options) -> ExitCode {
+    let outcome = match options.deleted {
+        Some(namespace) => absence::prove(&options.data_dir, namespace),
+        None => verify_patiently(&options.data_dir),
+    };
+    match outcome {
+        Ok(report) => {
+            print!("{report}");
+            if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+        }
+        Err(error) => {
+            eprintln!("headcount verify: could not look: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Audits, and audits again what looks wrong, so that only what stays wrong is reported.
+///
+/// # Errors
+/// See [`Error`].
+pub fn verify_patiently(path: &Path) -> Result<Report, Error> {
+    let mut report = verify(path)?;
+    for _ in 1..ATTEMPTS {
+        if report.findings.is_empty() {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        let again = verify(path)?;
+        let stays = |finding: &Finding| report.findings.iter().any(|earlier| earlier.what == finding.what);
+        report = Report { findings: again.findings.iter().filter(|f| stays(f)).cloned().collect(), ..again };
+    }
+    Ok(report)
+}
+
+/// Audits a data directory once.
+///
+/// # Errors
+/// See [`Error`].
+pub fn verify(path: &Path) -> Result<Report, Error> {
+    let manifest = read_manifest(path)?;
+    let mut report = Report::default();
+    let file = summary_file(path);
+    let summary = in_file(&file, || SummaryAudit::begin(open_for_reading(&file, &SUMMARY_SCHEMA)?))?;
+    for partition in 0..manifest.partitions {
+        let file = partition_file(path, partition);
+        in_file(&file, || {
+            let connection = open_for_reading(&file, &PARTITION_SCHEMA)?;
+            // One snapshot of the whole file, whatever the service writes meanwhile.
+            connection.execute_batch("BEGIN")?;
+            let place = Place { connection, partition, manifest: &manifest };
+            place.check_file(&mut report)?;
+            likes::audit(&place, &summary, &mut report)?;
+            reservations::audit(&place, &mut report)
+        })?;
+    }
+    in_file(&file, || summary.audit(&manifest, path, &mut report))?;
+    Ok(report)
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest, Error> {
+    let manifest = Manifest::read(path)?;
+    Ok(manifest.ok_or_else(|| data_dir::Error::Absent(path.display().to_string()))?)
+}
+
+fn in_file<T>(file: &Path, look: impl FnOnce() -> Result<T, store::Error>) -> Result<T, Error> {
+    look().map_err(|source| Error::File { file: file.display().to_string(), source })
+}
+
+/// A partition's file under audit.
+struct Place<'a> {
+    connection: Connection,
+    partition: u32,
+    manifest: &'a Manifest,
+}
+
+impl Place<'_> {
+    fn check_file(&self, report: &mut Report) -> Result<(), store::Error> {
+        let identity = self.connection.query_row("SELECT data_id, partition FROM identity", [], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?))
+        })?;
+        if identity != (self.manifest.data_id.clone(), self.partition) {
+            report.wrong(
+                self.partition,
+                "file",
+                format!("it says it is partition {} of {}", identity.1, identity.0),
+            );
+        }
+        let mut check = self.connection.prepare("PRAGMA quick_check(20)")?;
+        for line in check.query_map([], |row| row.get::<_, String>(0))? {
+            let line = line?;
+            if line != "ok" {
+                report.wrong(self.partition, "file", line);
+            }
+        }
+        Ok(())
+    }
+}

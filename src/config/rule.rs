@@ -1,0 +1,287 @@
+//! What a setting accepts: one small language of rules, written beside each section's settings, that both decides and
+//! words the refusal.
+
+use std::{fmt, net::SocketAddr};
+
+use toml::{Table, Value};
+
+use super::problem::{Problem, Source};
+
+/// The keys of a section (or of an entry in a list), each with its rule.
+pub(crate) type Keys = &'static [(&'static str, Rule)];
+
+/// What a value must be.
+#[derive(Debug)]
+pub(crate) enum Rule {
+    /// A whole number within both bounds.
+    Whole { min: i64, max: i64 },
+    /// A power of two within both bounds.
+    PowerOfTwo { min: i64, max: i64 },
+    /// `true` or `false`.
+    Switch,
+    /// An IP address and a port. Names are not resolved: what is listened on must not depend on a resolver.
+    Address,
+    /// Text of so many characters. Control characters are refused because settings end up in log lines; so is U+FFFD,
+    /// which stands where a variable was no UTF-8.
+    Text { min: usize, max: usize },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of at least one of these words.
+    SomeWords(&'static [&'static str]),
+    /// A SHA-256 as hex digits. Never shown: a secret in the clear may have been put there by mistake.
+    Sha256,
+    /// A list of at most `max` tables that have all of these keys. Never shown whole: it holds digests.
+    Entries { max: usize, keys: Keys },
+    /// A table that may have these keys and no other.
+    Section(Keys),
+}
+
+/// Shorthand for the most frequent rule: a whole number from `min` to `max`.
+pub(crate) const fn whole(min: i64, max: i64) -> Rule {
+    Rule::Whole { min, max }
+}
+
+impl Rule {
+    /// Adds to `problems` everything that is wrong with `value`, the value of `key` according to `source`.
+    pub(crate) fn check(&self, source: &Source, key: &str, value: &Value, problems: &mut Vec<Problem>) {
+        match (self, value) {
+            (Rule::Section(keys), Value::Table(table)) => check_table(keys, source, key, table, problems),
+            (Rule::Entries { max, keys }, Value::Array(entries)) if entries.len() <= *max => {
+                for (index, entry) in entries.iter().enumerate() {
+                    check_entry(keys, source, &format!("{key}[{index}]"), entry, problems);
+                }
+            }
+            (rule, value) if rule.accepts(value) => {}
+            (Rule::Section(_) | Rule::Entries { .. } | Rule::Sha256, _) => {
+                problems.push(Problem::key(source, key, format_args!("(value not shown): must be {self}")));
+            }
+            _ => problems.push(Problem::value(source, key, value, format_args!("must be {self}"))),
+        }
+    }
+
+    /// Reads text from outside a file (a variable, a flag): as a TOML value if that has the type wanted here, else as
+    /// the text itself. So `0.0.0.0:1` and `"0.0.0.0:1"` are both addresses, and a directory may be called `7`.
+    pub(crate) fn read(&self, text: &str) -> Value {
+        match text.parse::<Value>() {
+            Ok(value) if self.wants_text() == value.is_str() => value,
+            _ => Value::String(text.to_owned()),
+        }
+    }
+
+    /// The rule of the setting at this dotted path, if there is one.
+    pub(crate) fn find(&self, path: &[String]) -> Option<&Rule> {
+        match (self, path) {
+            (rule, []) => Some(rule),
+            (Rule::Section(keys), [key, rest @ ..]) => rule_of(keys, key)?.find(rest),
+            _ => None,
+        }
+    }
+
+    fn wants_text(&self) -> bool {
+        matches!(self, Rule::Address | Rule::Text { .. } | Rule::Word(_) | Rule::Sha256)
+    }
+
+    /// Whether a value without keys of its own is allowed.
+    fn accepts(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Rule::Whole { min, max }, Value::Integer(number)) => (min..=max).contains(&number),
+            (Rule::PowerOfTwo { min, max }, Value::Integer(number)) => {
+                (min..=max).contains(&number) && number.count_ones() == 1
+            }
+            (Rule::Switch, Value::Boolean(_)) => true,
+            (Rule::Address, Value::String(text)) => text.parse::<SocketAddr>().is_ok(),
+            (Rule::Text { min, max }, Value::String(text)) => {
+                (*min..=*max).contains(&text.chars().count())
+                    && !text
+                        .contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
+                    && (*min == 0 || !text.trim().is_empty())
+            }
+            (Rule::Word(words), Value::String(text)) => words.contains(&text.as_str()),
+            (Rule::SomeWords(words), Value::Array(items)) => {
+                let known = |item: &Value| item.as_str().is_some_and(|text| words.contains(&text));
+                !items.is_empty() && items.iter().all(known)
+            }
+            (Rule::Sha256, Value::String(text)) => {
+                text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What is allowed, to follow "must be".
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Rule::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
+            Rule::Switch => f.write_str("true or false"),
+            Rule::Address => f.write_str("an IP address and port, such as 127.0.0.1:8787 or [::1]:8787"),
+            Rule::Text { min, max } => write!(f, "text of {min} to {max} characters, no control characters"),
+            Rule::Word(words) => write!(f, "one of {}", words.join(", ")),
+            Rule::SomeWords(words) => write!(f, "a list of at least one of {}", words.join(", ")),
+            Rule::Sha256 => f.write_str("64 hex digits"),
+            Rule::Entries { max, keys } => write!(f, "a list of at most {max} tables with {}", names(keys)),
+            Rule::Section(keys) => write!(f, "a section with any of {}", names(keys)),
+        }
+    }
+}
+
+fn check_table(keys: Keys, source: &Source, at: &str, table: &Table, problems: &mut Vec<Problem>) {
+    for (name, value) in table {
+        let path = join(at, name);
+        match rule_of(keys, name) {
+            Some(rule) => rule.check(source, &path, value, problems),
+            None => {
+                let why = format_args!("is not a setting; allowed here: {}", names(keys));
+                problems.push(Problem::key(source, &path, why));
+            }
+        }
+    }
+}
+
+fn check_entry(keys: Keys, source: &Source, at: &str, entry: &Value, problems: &mut Vec<Problem>) {
+    let Value::Table(table) = entry else {
+        problems.push(Problem::key(
+            source,
+            at,
+            format_args!("(value not shown): must be a table with {}", names(keys)),
+        ));
+        return;
+    };
+    check_table(keys, source, at, table, problems);
+    for (name, rule) in keys.iter().filter(|(name, _)| !table.contains_key(*name)) {
+        problems.push(Problem::key(source, &join(at, name), format_args!("is missing: must be {rule}")));
+    }
+}
+
+fn rule_of(keys: Keys, name: &str) -> Option<&'static Rule> {
+    keys.iter().find(|(key, _)| *key == name).map(|(_, rule)| rule)
+}
+
+fn names(keys: Keys) -> String {
+    keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// One step down a dotted path. A name that needs quotes in TOML gets them, which also keeps the path on one line.
+pub(crate) fn join(at: &str, name: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let quoted =
+        if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { format!("{name:?}") };
+    if at.is_empty() { quoted } else { format!("{at}.{quoted}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: Rule = Rule::Section(&[
+        ("count", whole(1, 9)),
+        ("page", Rule::PowerOfTwo { min: 512, max: 65_536 }),
+        ("open", Rule::Switch),
+        ("listen", Rule::Address),
+        ("name", Rule::Text { min: 1, max: 3 }),
+        ("level", Rule::Word(&["low", "high"])),
+        (
+            "keys",
+            Rule::Entries {
+                max: 2,
+                keys: &[("sha256", Rule::Sha256), ("scopes", Rule::SomeWords(&["read", "write"]))],
+            },
+        ),
+    ]);
+
+    fn problems(toml: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        RULE.check(&Source::BuiltIn, "", &Value::Table(toml.parse().unwrap()), &mut problems);
+        problems.iter().map(|problem| problem.to_string().replacen("built-in: ", "", 1)).collect()
+    }
+
+    #[test]
+    fn both_sides_of_every_bound() {
+        for allowed in [
+            "count = 1",
+            "count = 9",
+            "page = 512",
+            "page = 65536",
+            "open = false",
+            "listen = '[::1]:0'",
+            "name = 'a'",
+            "name = 'äöü'",
+            "level = 'high'",
+            "keys = []",
+        ] {
+            assert_eq!(problems(allowed), [""; 0], "{allowed}");
+        }
+        for refused in [
+            "count = 0",
+            "count = 10",
+            "count = 1.0",
+            "count = '1'",
+            "page = 256",
+            "page = 131072",
+            "page = 4095",
+            "page = -9223372036854775808",
+            "open = 1",
+            "listen = 'localhost:1'",
+            "listen = 8787",
+            "name = ''",
+            "name = ' '",
+            "name = 'abcd'",
+            r#"name = "a\n""#,
+            "name = 'a\u{fffd}'",
+            "level = 'HIGH'",
+            "keys = [{}, {}, {}]",
+            "keys = 1",
+        ] {
+            assert_eq!(problems(refused).len(), 1, "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_allowed() {
+        assert_eq!(problems("count = 0"), ["count = 0: must be a whole number from 1 to 9"]);
+        assert_eq!(problems("page = 513"), ["page = 513: must be a power of two from 512 to 65536"]);
+        assert_eq!(problems("level = 'mid'"), [r#"level = "mid": must be one of low, high"#]);
+        assert_eq!(
+            problems("cuont = 1\n'a.b' = 1"),
+            [
+                r#""a.b" is not a setting; allowed here: count, page, open, listen, name, level, keys"#,
+                "cuont is not a setting; allowed here: count, page, open, listen, name, level, keys",
+            ]
+        );
+    }
+
+    #[test]
+    fn entries_are_checked_one_by_one_and_digests_never_shown() {
+        let secret = "5e884898da28047151d0e56f8dc62927";
+        assert_eq!(
+            problems(&format!(
+                "keys = [{{ sha256 = '{secret}', scopes = ['read'] }}, {{ scopes = ['raed'], x = 1 }}]"
+            )),
+            [
+                "keys[0].sha256 (value not shown): must be 64 hex digits",
+                r#"keys[1].scopes = ["raed"]: must be a list of at least one of read, write"#,
+                "keys[1].x is not a setting; allowed here: sha256, scopes",
+                "keys[1].sha256 is missing: must be 64 hex digits",
+            ]
+        );
+        assert_eq!(
+            problems(&format!("keys = '{secret}'")),
+            ["keys (value not shown): must be a list of at most 2 tables with sha256, scopes"]
+        );
+    }
+
+    #[test]
+    fn text_from_outside_is_read_as_the_type_that_is_wanted() {
+        assert_eq!(whole(1, 9).read("4"), Value::Integer(4));
+        assert_eq!(whole(1, 9).read("four"), Value::String("four".into()));
+        assert_eq!(whole(1, 9).read("4\nopen = true"), Value::String("4\nopen = true".into()));
+        assert_eq!(Rule::Switch.read("true"), Value::Boolean(true));
+        let text = Rule::Text { min: 1, max: 9 };
+        assert_eq!(text.read("7"), Value::String("7".into()));
+        assert_eq!(text.read("\"7\""), Value::String("7".into()));
+        assert_eq!(text.read("true"), Value::String("true".into()));
+        assert_eq!(Rule::Address.read("0.0.0.0:1"), Value::String("0.0.0.0:1".into()));
+    }
+}

@@ -1,0 +1,66 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::rule::{Keys, Rule, whole};
+
+/// `[server]`: listeners, connections and requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address of the public API. Port 0 takes a free one. An address that other machines reach needs `auth.keys`,
+    /// or `auth.open = true`.
+    pub listen: SocketAddr,
+    /// Address of the admin API, `/metrics` and the dashboard; the same condition holds.
+    pub admin_listen: SocketAddr,
+    /// Most connections open at once. 1 to 1,000,000.
+    pub max_connections: usize,
+    /// Milliseconds in which a request's header must arrive; a keep-alive connection idle for so long is closed too.
+    /// 10 to 600,000 (ten minutes).
+    pub header_timeout_ms: u64,
+    /// Milliseconds in which a request must be answered once its header is read. 10 to 600,000.
+    pub request_timeout_ms: u64,
+    /// Most bytes in a request's body; a larger one is refused unread. 256 to 16,777,216 (16 MiB).
+    pub max_body_bytes: usize,
+    /// Milliseconds that a shutdown waits for requests already taken; 0 waits for none. 0 to 3,600,000 (an hour).
+    pub drain_timeout_ms: u64,
+    /// Threads that serve HTTP; absent: one a core. 1 to 1,024.
+    pub worker_threads: Option<usize>,
+    /// Seconds in the `Retry-After` of an `overloaded` answer. 1 to 3,600.
+    pub retry_after_s: u32,
+    /// Mounts `POST /noop/...`: parses and answers like a like or a reservation and decides nothing, so that a
+    /// measurement can tell the cost of HTTP from the cost of deciding.
+    pub noop_routes: bool,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+            admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)),
+            max_connections: 10_000,
+            header_timeout_ms: 10_000,
+            request_timeout_ms: 10_000,
+            max_body_bytes: 65_536,
+            drain_timeout_ms: 30_000,
+            worker_threads: None,
+            retry_after_s: 1,
+            noop_routes: false,
+        }
+    }
+}
+
+impl Server {
+    pub(crate) const KEYS: Keys = &[
+        ("listen", Rule::Address),
+        ("admin_listen", Rule::Address),
+        ("max_connections", whole(1, 1_000_000)),
+        ("header_timeout_ms", whole(10, 600_000)),
+        ("request_timeout_ms", whole(10, 600_000)),
+        ("max_body_bytes", whole(256, 16_777_216)),
+        ("drain_timeout_ms", whole(0, 3_600_000)),
+        ("worker_threads", whole(1, 1_024)),
+        ("retry_after_s", whole(1, 3_600)),
+        ("noop_routes", Rule::Switch),
+    ];
+}

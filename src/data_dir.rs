@@ -1,0 +1,249 @@
+//! The data directory: its lock, its manifest, and the names of its files.
+//!
+//! The manifest holds what the stored data depends on. Users were placed by a hash over so many shards,
+//! and shards and workshops over so many partitions: with other numbers they would be looked for in the
+//! wrong place, so other numbers are refused.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The manifest format that this build writes, and the newest that it reads.
+pub const FORMAT: u32 = 1;
+/// The only user-to-shard hash so far.
+pub const HASH: &str = "xxh3_64";
+/// Of a new directory, when the settings are silent.
+pub const DEFAULT_SHARDS: u32 = 16;
+/// Of a new directory, when the settings are silent. Chosen by measurement and not from this machine's
+/// cores: a directory must mean the same on another machine.
+pub const DEFAULT_PARTITIONS: u32 = 2;
+
+/// What the stored data depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The format of this file and of the layout it speaks of.
+    pub format: u32,
+    /// This directory's id, random at its creation; every file in it carries it.
+    pub data_id: String,
+    /// `likes.shards`
+    pub shards: u32,
+    /// `storage.partitions`
+    pub partitions: u32,
+    /// How users are placed on shards, and workshops on partitions.
+    pub hash: String,
+}
+
+/// A data directory that this process alone may write to, until it is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    manifest: Manifest,
+    /// The operating system releases the lock with the file, also after a kill -9.
+    _lock: File,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process has it.
+    #[error("{0} is in use by another headcount process (it holds the lock on {0}/LOCK)")]
+    InUse(String),
+    /// Another number than the stored data was placed by.
+    #[error(
+        "{setting} is {wanted}, but {path} was created with {stored}: its data would be misplaced. \
+         Leave {setting} out to use what is stored, or use another data directory"
+    )]
+    Misplaced {
+        /// The setting.
+        setting: &'static str,
+        /// What the settings say.
+        wanted: u32,
+        /// What the manifest says.
+        stored: u32,
+        /// The directory.
+        path: String,
+    },
+    /// Written by a newer headcount.
+    #[error("{path} has format {found}, this headcount knows up to {FORMAT}: use a newer headcount")]
+    Newer {
+        /// The directory.
+        path: String,
+        /// Its format.
+        found: u32,
+    },
+    /// A manifest that makes no sense.
+    #[error("{path}: {why}")]
+    Manifest {
+        /// The manifest.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// No data directory, where one must be.
+    #[error("{0} is no data directory: it has no manifest.json")]
+    Absent(String),
+    /// The operating system's words.
+    #[error("{path}: {source}")]
+    Io {
+        /// Where.
+        path: String,
+        /// What.
+        source: std::io::Error,
+    },
+}
+
+impl DataDir {
+    /// Locks a directory and reads its manifest, creating both if they are missing. `shards` and
+    /// `partitions` are the settings; `None` means what is stored.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn open(path: &Path, shards: Option<u32>, partitions: Option<u32>) -> Result<Self, Error> {
+        fs::create_dir_all(path).map_err(|source| io_error(path, source))?;
+        let lock = lock(path)?;
+        let manifest = match Manifest::read(path)? {
+            Some(manifest) => manifest,
+            None => Manifest::create(
+                path,
+                shards.unwrap_or(DEFAULT_SHARDS),
+                partitions.unwrap_or(DEFAULT_PARTITIONS),
+            )?,
+        };
+        manifest.refuse_other("likes.shards", shards, manifest.shards, path)?;
+        manifest.refuse_other("storage.partitions", partitions, manifest.partitions, path)?;
+        Ok(Self { path: path.to_owned(), manifest, _lock: lock })
+    }
+
+    /// What the stored data depends on.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// A partition's file.
+    #[must_use]
+    pub fn partition_file(&self, partition: u32) -> PathBuf {
+        partition_file(&self.path, partition)
+    }
+
+    /// The summary's file.
+    #[must_use]
+    pub fn summary_file(&self) -> PathBuf {
+        summary_file(&self.path)
+    }
+}
+
+/// A partition's file in a data directory.
+#[must_use]
+pub fn partition_file(path: &Path, partition: u32) -> PathBuf {
+    path.join(format!("partition-{partition:03}.db"))
+}
+
+/// The summary's file in a data directory.
+#[must_use]
+pub fn summary_file(path: &Path) -> PathBuf {
+    path.join("summary.db")
+}
+
+impl Manifest {
+    /// Reads a directory's manifest; `None` if it has none.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+
+        let file = manifest_file(path);
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(io_error(&file, source)),
+        };
+        let wrong = |why: String| Error::Manifest { path: file.display().to_string(), why };
+        // The format first: a newer one may have other fields.
+        let Format { format } = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        if format > FORMAT {
+            return Err(Error::Newer { path: path.display().to_string(), found: format });
+        }
+        let manifest: Self = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        if manifest.hash != HASH {
+            return Err(wrong(format!(
+                "users were placed by {}, this headcount knows {HASH}",
+                manifest.hash
+            )));
+        }
+        if manifest.shards == 0 || manifest.partitions == 0 {
+            return Err(wrong("no shards or no partitions".to_owned()));
+        }
+        Ok(Some(manifest))
+    }
+
+    fn create(path: &Path, shards: u32, partitions: u32) -> Result<Self, Error> {
+        if partition_file(path, 0).exists() {
+            let why = "there are partition files but no manifest; restore it, or use another data directory";
+            let path = manifest_file(path).display().to_string();
+            return Err(Error::Manifest { path, why: why.to_owned() });
+        }
+        let data_id = random_id().map_err(|source| io_error(path, source))?;
+        let manifest = Self { format: FORMAT, data_id, shards, partitions, hash: HASH.to_owned() };
+        manifest.write(path).map_err(|source| io_error(&manifest_file(path), source))?;
+        Ok(manifest)
+    }
+
+    /// All of it or nothing: written beside, synced, renamed, and the directory synced.
+    fn write(&self, path: &Path) -> std::io::Result<()> {
+        let beside = path.join("manifest.json.new");
+        let mut file = File::create(&beside)?;
+        file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&beside, manifest_file(path))?;
+        File::open(path)?.sync_all()
+    }
+
+    fn refuse_other(
+        &self,
+        setting: &'static str,
+        wanted: Option<u32>,
+        stored: u32,
+        path: &Path,
+    ) -> Result<(), Error> {
+        match wanted {
+            Some(wanted) if wanted != stored => {
+                Err(Error::Misplaced { setting, wanted, stored, path: path.display().to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn manifest_file(path: &Path) -> PathBuf {
+    path.join("manifest.json")
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let file = path.join("LOCK");
+    let lock = File::options().create(true).truncate(false).write(true).open(&file);
+    let lock = lock.map_err(|source| io_error(&file, source))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(path.display().to_string())),
+        Err(TryLockError::Error(source)) => Err(io_error(&file, source)),
+    }
+}
+
+fn random_id() -> std::io::Result<String> {
+    let mut bytes = [0_u8; 8];
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(format!("{:016x}", u64::from_be_bytes(bytes)))
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> Error {
+    Error::Io { path: path.display().to_string(), source }
+}

@@ -1,0 +1,179 @@
+//! The features together on one partition: one store, one transaction a batch.
+
+use crate::likes::actor::LikesActors;
+use crate::partition::{self, Decided, Refusal, Vitals, Workload};
+use crate::reservations::actor::ReservationActors;
+use crate::store::{self, Store};
+use crate::{likes, reservations};
+
+/// Whatever a partition can be asked.
+#[derive(Debug)]
+pub enum Command {
+    /// About likes.
+    Likes(likes::Command),
+    /// About reservations.
+    Reservations(reservations::Command),
+}
+
+impl From<likes::Command> for Command {
+    fn from(command: likes::Command) -> Self {
+        Self::Likes(command)
+    }
+}
+
+impl From<reservations::Command> for Command {
+    fn from(command: reservations::Command) -> Self {
+        Self::Reservations(command)
+    }
+}
+
+impl partition::Command for Command {
+    fn release(self) {
+        match self {
+            Self::Likes(command) => command.release(),
+            Self::Reservations(command) => command.release(),
+        }
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Likes(command) => command.refuse(refusal),
+            Self::Reservations(command) => command.refuse(refusal),
+        }
+    }
+}
+
+/// All actors of one partition over their store.
+#[derive(Debug)]
+pub struct Engine<S> {
+    store: S,
+    likes: LikesActors,
+    reservations: ReservationActors,
+    #[cfg(debug_assertions)]
+    faults: faults::Injected,
+}
+
+impl<S: Store> Engine<S> {
+    /// Actors with nothing in memory yet, over an open store.
+    pub fn new(store: S, likes: LikesActors, reservations: ReservationActors) -> Self {
+        Self {
+            store,
+            likes,
+            reservations,
+            #[cfg(debug_assertions)]
+            faults: faults::Injected::default(),
+        }
+    }
+
+    /// The same, failing on purpose, for tests.
+    #[cfg(debug_assertions)]
+    #[must_use]
+    pub fn with_faults(mut self, faults: crate::config::Faults) -> Self {
+        self.faults = faults.into();
+        self
+    }
+
+    fn forget(&mut self) {
+        self.likes.forget();
+        self.reservations.forget();
+    }
+}
+
+impl<S: Store> Workload for Engine<S> {
+    type Command = Command;
+
+    fn decide(&mut self, batch: &mut [Command], now_ms: i64) -> Result<Decided, store::Error> {
+        #[cfg(debug_assertions)]
+        self.faults.before_deciding(batch);
+        let (mut likes, mut reservations) = (Vec::with_capacity(batch.len()), Vec::new());
+        for command in batch {
+            match command {
+                Command::Likes(command) => likes.push(command),
+                Command::Reservations(command) => reservations.push(command),
+            }
+        }
+        self.store.begin()?;
+        if self.likes.decide(&mut self.store, &mut likes, S::EXCLUSIVE, now_ms)? == Decided::Conflict {
+            return Ok(Decided::Conflict);
+        }
+        self.reservations.decide(&mut self.store, &mut reservations, S::EXCLUSIVE, now_ms)
+    }
+
+    fn commit(&mut self, now_ms: i64) -> Result<(), store::Error> {
+        #[cfg(debug_assertions)]
+        self.faults.before_commit()?;
+        self.store.commit(now_ms)
+    }
+
+    fn rollback(&mut self) -> Result<(), store::Error> {
+        self.forget();
+        self.store.rollback()
+    }
+
+    fn reopen(&mut self) -> Result<(), store::Error> {
+        self.forget();
+        self.store.reopen()
+    }
+
+    fn forget_idle(&mut self) {
+        self.likes.forget_idle();
+        self.reservations.forget_idle();
+    }
+
+    fn vitals(&self) -> Vitals {
+        Vitals {
+            log_bytes: self.store.log_bytes(),
+            resident: vec![("likes", self.likes.resident()), ("reservations", self.reservations.resident())],
+        }
+    }
+
+    fn checkpoint(&mut self) -> Result<(), store::Error> {
+        self.store.checkpoint()
+    }
+}
+
+/// Failures on purpose (`[faults]`), so that tests can watch what follows. Not in a release build.
+#[cfg(debug_assertions)]
+mod faults {
+    use super::Command;
+    use crate::config::Faults;
+    use crate::store::Error;
+    use crate::{likes, reservations};
+
+    #[derive(Debug, Default)]
+    pub(super) struct Injected {
+        faults: Faults,
+        commits: u64,
+    }
+
+    impl From<Faults> for Injected {
+        fn from(faults: Faults) -> Self {
+            Self { faults, commits: 0 }
+        }
+    }
+
+    impl Injected {
+        pub(super) fn before_deciding(&self, batch: &[Command]) {
+            let id = &*self.faults.panic_on;
+            let named = |command: &Command| match command {
+                Command::Likes(likes::Command::Set { user, .. }) => user.as_str() == id,
+                Command::Reservations(reservations::Command::Reserve { request, .. }) => {
+                    request.as_str() == id
+                }
+                _ => false,
+            };
+            assert!(id.is_empty() || !batch.iter().any(named), "faults.panic_on = {id}");
+        }
+
+        pub(super) fn before_commit(&mut self) -> Result<(), Error> {
+            std::thread::sleep(std::time::Duration::from_millis(self.faults.commit_delay_ms));
+            self.commits += 1;
+            match self.faults.fail_commit_every {
+                every @ 1.. if self.commits.is_multiple_of(every) => {
+                    Err(Error::Engine("faults.fail_commit_every".to_owned()))
+                }
+                _ => Ok(()),
+            }
+        }
+    }
+}

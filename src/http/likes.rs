@@ -1,0 +1,261 @@
+//! The routes of likes.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::App;
+use super::auth::{Admin, Permit, Read, Write};
+use super::body::Body;
+use super::path::{invalid_item, invalid_user, item, user};
+use super::problem::Problem;
+use super::query::Query;
+use crate::likes::rollup::RolledUp;
+use crate::likes::{ItemId, UserId};
+
+/// A like or an unlike, decided.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LikeAnswer {
+    pub item: String,
+    pub user: String,
+    /// Whether the user likes the item now.
+    pub liked: bool,
+    /// Whether it was different before.
+    pub changed: bool,
+    /// The shard that owns the user.
+    pub shard: u32,
+    /// With `?exact=true`: the item's total, this like or unlike included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<i64>,
+}
+
+/// The body of a posted like. Other fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct LikeBody<'a> {
+    /// 1 to `likes.max_user_bytes` bytes.
+    #[serde(rename = "userId", borrow)]
+    #[schema(value_type = String)]
+    user_id: Option<&'a RawValue>,
+}
+
+impl LikeBody<'_> {
+    pub(super) fn user(body: &Body, app: &App) -> Result<UserId, Problem> {
+        let like: LikeBody<'_> = body.object(|| {
+            Problem::bad_request("invalid_like", "a like is an object with the text `userId`")
+                .of_field("userId")
+        })?;
+        let user = like.user_id.and_then(|json| serde_json::from_str::<String>(json.get()).ok());
+        user.and_then(|user| UserId::parse(&user, app.limits.max_user_bytes))
+            .ok_or_else(|| invalid_user(app).of_field("userId"))
+    }
+}
+
+/// An item's total.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TotalAnswer {
+    item: String,
+    total: i64,
+    /// False: rolled up, as of `asOf`. True: every shard was asked.
+    exact: bool,
+    /// Everything acknowledged before this time is counted; ms since 1970.
+    as_of: i64,
+    /// How long ago that was, in ms.
+    age_ms: i64,
+    /// The roll-up run that last changed the total; never falls. Not of an exact total.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    /// Whether the user that was asked about likes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    liked: Option<bool>,
+}
+
+/// Many totals.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TotalsAnswer {
+    /// In the order of the question.
+    items: Vec<TotalAnswer>,
+}
+
+/// Whether a user likes an item.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LikedAnswer {
+    item: String,
+    user: String,
+    liked: bool,
+}
+
+/// An item's end.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DeletedAnswer {
+    item: String,
+    /// Whether it was there.
+    deleted: bool,
+}
+
+async fn set(
+    app: &App,
+    uri: &Uri,
+    item: ItemId,
+    user: UserId,
+    liked: bool,
+) -> Result<Json<LikeAnswer>, Problem> {
+    let exact = Query::parse(uri.query())?.flag("exact")?;
+    let set = app.shards.set(user.clone(), item.clone(), liked).await?;
+    let total = match exact {
+        true => app.shards.totals(std::slice::from_ref(&item)).await?.first().copied(),
+        false => None,
+    };
+    Ok(Json(LikeAnswer {
+        item: item.to_string(),
+        user: user.to_string(),
+        liked,
+        changed: set.changed,
+        shard: set.shard,
+        total,
+    }))
+}
+
+/// Like an item. Idempotent.
+#[utoipa::path(put, path = "/likes/{item}/users/{user}", tag = "likes",
+    params(("item" = String, Path), ("user" = String, Path),
+        ("exact" = Option<bool>, Query, description = "answer with the total, this like included")),
+    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn like(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<LikeAnswer>, Problem> {
+    set(&app, &uri, item(&uri, &app)?, user(&uri, &app)?, true).await
+}
+
+/// Unlike an item. Idempotent.
+#[utoipa::path(delete, path = "/likes/{item}/users/{user}", tag = "likes",
+    params(("item" = String, Path), ("user" = String, Path),
+        ("exact" = Option<bool>, Query, description = "answer with the total, this unlike included")),
+    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn unlike(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<LikeAnswer>, Problem> {
+    set(&app, &uri, item(&uri, &app)?, user(&uri, &app)?, false).await
+}
+
+/// Like an item, for clients that post. The same as `PUT`.
+#[utoipa::path(post, path = "/likes/{item}", tag = "likes",
+    params(("item" = String, Path),
+        ("exact" = Option<bool>, Query, description = "answer with the total, this like included")),
+    request_body = LikeBody,
+    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
+pub(super) async fn post_like(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+    body: Body,
+) -> Result<Json<LikeAnswer>, Problem> {
+    let item = item(&uri, &app)?;
+    let user = LikeBody::user(&body, &app)?;
+    set(&app, &uri, item, user, true).await
+}
+
+/// Whether a user likes an item: the owner's word.
+#[utoipa::path(get, path = "/likes/{item}/users/{user}", tag = "likes",
+    params(("item" = String, Path), ("user" = String, Path)),
+    responses((status = 200, body = LikedAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn liked(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<LikedAnswer>, Problem> {
+    let (item, user) = (item(&uri, &app)?, user(&uri, &app)?);
+    let liked = app.shards.liked(user.clone(), vec![item.clone()]).await?.contains(&true);
+    Ok(Json(LikedAnswer { item: item.to_string(), user: user.to_string(), liked }))
+}
+
+/// An item's total: rolled up with its age, or exact.
+#[utoipa::path(get, path = "/likes/{item}", tag = "likes",
+    params(("item" = String, Path), ("exact" = Option<bool>, Query, description = "ask every shard")),
+    responses((status = 200, body = TotalAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn total(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<TotalAnswer>, Problem> {
+    let items = [item(&uri, &app)?];
+    let exact = Query::parse(uri.query())?.flag("exact")?;
+    let answer = totals_of(&app, &items, exact).await?.pop();
+    answer.map(Json).ok_or_else(Problem::not_found)
+}
+
+/// Many totals, and whether a user likes each, in one call.
+#[utoipa::path(get, path = "/likes", tag = "likes",
+    params(("item" = Vec<String>, Query, description = "repeated, up to likes.max_items_per_read times"),
+        ("user" = Option<String>, Query, description = "say of each item whether this user likes it"),
+        ("exact" = Option<bool>, Query, description = "ask every shard")),
+    responses((status = 200, body = TotalsAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn totals(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<TotalsAnswer>, Problem> {
+    let query = Query::parse(uri.query())?;
+    let exact = query.flag("exact")?;
+    let user = query.one("user")?.map(|user| UserId::parse(user, app.limits.max_user_bytes));
+    let user = user.map(|user| user.ok_or_else(|| invalid_user(&app))).transpose()?;
+    let parse = |item| ItemId::parse(item, app.limits.max_item_bytes).ok_or_else(|| invalid_item(&app));
+    let max = app.limits.max_items_per_read;
+    let items = query.all("item").take(max + 1).map(parse).collect::<Result<Vec<_>, _>>()?;
+    if items.is_empty() || items.len() > max {
+        return Err(
+            Problem::bad_request("invalid_query", format!("give `item` 1 to {max} times")).of_field("item")
+        );
+    }
+    let mut answers = totals_of(&app, &items, exact).await?;
+    if let Some(user) = user {
+        let liked = app.shards.liked(user, items).await?;
+        answers.iter_mut().zip(liked).for_each(|(answer, liked)| answer.liked = Some(liked));
+    }
+    Ok(Json(TotalsAnswer { items: answers }))
+}
+
+async fn totals_of(app: &App, items: &[ItemId], exact: bool) -> Result<Vec<TotalAnswer>, Problem> {
+    let answer = |item: &ItemId, total, as_of, version| TotalAnswer {
+        item: item.to_string(),
+        total,
+        exact,
+        as_of,
+        age_ms: (app.clock.now_ms() - as_of).max(0),
+        version,
+        liked: None,
+    };
+    if exact {
+        let as_of_ms = app.clock.now_ms();
+        let totals = app.shards.totals(items).await?;
+        return Ok(items
+            .iter()
+            .zip(totals)
+            .map(|(item, total)| answer(item, total, as_of_ms, None))
+            .collect());
+    }
+    let rolled_up = app.summary.get(items).await?;
+    let word = |(item, of): (&ItemId, RolledUp)| answer(item, of.total, of.as_of_ms, Some(of.version));
+    Ok(items.iter().zip(rolled_up).map(word).collect())
+}
+
+/// Delete an item and its likes. Idempotent.
+#[utoipa::path(delete, path = "/likes/{item}", tag = "likes",
+    params(("item" = String, Path)),
+    responses((status = 200, body = DeletedAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn delete(
+    _permit: Permit<Admin>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<DeletedAnswer>, Problem> {
+    let item = item(&uri, &app)?;
+    let deleted = app.rollup.delete(item.clone()).await?;
+    Ok(Json(DeletedAnswer { item: item.to_string(), deleted }))
+}

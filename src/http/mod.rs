@@ -1,0 +1,21 @@
+//! The edge: bytes become types here, and answers become bytes.
+//!
+//! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
+//! request into types; [`likes`] and [`reservations`] ask a feature and word its answer; [`problem`]
+//! words every error. [`observe`] counts what goes out.
+
+pub mod auth;
+mod body;
+mod health;
+mod likes;
+mod noop;
+mod observe;
+pub mod openapi;
+mod path;
+mod problem;
+mod query;
+mod reservations;
+pub mod router;
+pub mod serve;
+
+pub use router::App;

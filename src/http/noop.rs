@@ -1,0 +1,61 @@
+//! Routes that parse and answer like their namesakes and decide nothing: the ceiling that a benchmark
+//! compares with. Mounted by `server.noop_routes`.
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::routing::post;
+use axum::{Json, Router};
+
+use super::App;
+use super::auth::{Permit, Write};
+use super::body::Body;
+use super::likes::{LikeAnswer, LikeBody};
+use super::problem::Problem;
+use super::reservations::{ReservationAnswer, ReservationBody};
+use crate::likes::ItemId;
+use crate::reservations::WorkshopName;
+
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/noop/likes/{item}", post(like))
+        .route("/noop/workshops/{workshop}/reservations", post(reserve))
+}
+
+fn last_segments(uri: &Uri, index: usize) -> &str {
+    uri.path().split('/').nth(index).unwrap_or_default()
+}
+
+async fn like(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+    body: Body,
+) -> Result<Json<LikeAnswer>, Problem> {
+    let item =
+        ItemId::parse(last_segments(&uri, 3), app.limits.max_item_bytes).ok_or_else(Problem::not_found)?;
+    let user = LikeBody::user(&body, &app)?;
+    let shard = user.shard(app.shards.count());
+    let (item, user) = (item.to_string(), user.to_string());
+    Ok(Json(LikeAnswer { item, user, liked: true, changed: true, shard, total: None }))
+}
+
+async fn reserve(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+    body: Body,
+) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
+    let workshop = WorkshopName::parse(last_segments(&uri, 3)).ok_or_else(Problem::not_found)?;
+    let (request, seats) = ReservationBody::parse(&body, &app)?;
+    let answer = ReservationAnswer {
+        workshop: workshop.as_str().to_owned(),
+        request_id: request.as_str().to_owned(),
+        seats: seats.get(),
+        status: "accepted",
+        capacity: i64::from(u32::MAX),
+        reserved: 1,
+        replayed: false,
+        reason: None,
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}

@@ -1,0 +1,94 @@
+//! Errors as clients see them: `application/problem+json` (RFC 9457), with one word for one cause.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::partition::Refusal;
+
+/// A problem document. `error` is the word to program against; `detail` is for people.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// `urn:headcount:problem:` and the word.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The status in words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// One word for one cause.
+    error: &'static str,
+    /// What to do about it.
+    detail: String,
+    /// The field that is wrong, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'static str>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, error: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:headcount:problem:{error}"),
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            error,
+            detail: detail.into(),
+            field: None,
+        }
+    }
+
+    pub(super) fn bad_request(error: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error, detail)
+    }
+
+    pub(super) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "no such path")
+    }
+
+    pub(super) fn of_field(mut self, field: &'static str) -> Self {
+        self.field = Some(field);
+        self
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+        match refusal {
+            Refusal::Overloaded => Self::new(
+                unavailable,
+                "overloaded",
+                "too many requests are waiting; surely not done, try again",
+            ),
+            Refusal::Unavailable => Self::new(
+                unavailable,
+                "unavailable",
+                "this part of the service is down; surely not done, try again",
+            ),
+            Refusal::OutcomeUnknown => Self::new(
+                unavailable,
+                "outcome_unknown",
+                "perhaps done; repeat with the same id to learn the outcome",
+            ),
+            Refusal::DiskFull => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk_full",
+                "the disk is full; surely not done, and nothing stored is lost",
+            ),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, axum::Json(self)).into_response();
+        let problem_json = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,59 @@
+//! Query strings, decoded as strictly as paths are.
+
+use std::borrow::Cow;
+
+use super::problem::Problem;
+use crate::names::decode_segment;
+
+/// A query string's pairs, in order.
+#[derive(Debug, Default)]
+pub(super) struct Query<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Query<'a> {
+    pub(super) fn parse(query: Option<&'a str>) -> Result<Self, Problem> {
+        let invalid =
+            || Problem::bad_request("invalid_query", "the query has a broken escape or is no UTF-8");
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let decode = |text: &'a str| -> Result<Cow<'a, str>, Problem> {
+            if text.contains('+') {
+                let spaced = text.replace('+', " ");
+                return decode_segment(&spaced).map(|text| Cow::Owned(text.into_owned())).ok_or_else(invalid);
+            }
+            decode_segment(text).ok_or_else(invalid)
+        };
+        let pair = |pair: &'a str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decode(name)?, decode(value)?))
+        };
+        pairs.map(pair).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Every value of a name.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| &**value)
+    }
+
+    /// The one value of a name.
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Problem> {
+        let mut values = self.all(name);
+        let first = values.next();
+        match values.next() {
+            None => Ok(first),
+            Some(_) => {
+                Err(Problem::bad_request("invalid_query", format!("`{name}` is given twice")).of_field(name))
+            }
+        }
+    }
+
+    /// A flag: `true`, `false`, or absent for false.
+    pub(super) fn flag(&self, name: &'static str) -> Result<bool, Problem> {
+        match self.one(name)? {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => {
+                Err(Problem::bad_request("invalid_query", format!("`{name}` is true or false"))
+                    .of_field(name))
+            }
+        }
+    }
+}

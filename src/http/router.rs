@@ -1,0 +1,174 @@
+//! Which handler answers which path, and what they all share.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Router, middleware};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
+use tracing_appender::non_blocking::ErrorCounter;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::auth::{Keys, Permit, Read};
+use super::observe::{Routes, observe};
+use super::openapi::Document;
+use super::problem::Problem;
+use super::{health, likes, noop, path, reservations};
+use crate::config::Config;
+use crate::likes::Shards;
+use crate::likes::rollup::{Rollup, Summary};
+use crate::partition::Clock;
+use crate::reservations::Workshops;
+
+/// What every handler sees; a cheap clone.
+#[derive(Debug, Clone)]
+pub struct App(Arc<Shared>);
+
+/// See [`App`].
+pub struct Shared {
+    /// The likes actors.
+    pub shards: Shards,
+    /// The task that deletes items.
+    pub rollup: Rollup,
+    /// Rolled-up totals.
+    pub summary: Summary,
+    /// The reservation actors.
+    pub workshops: Workshops,
+    /// The service's time.
+    pub clock: Clock,
+    /// Whether each partition serves.
+    pub partitions: Vec<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Cancelled when the service stops accepting.
+    pub draining: CancellationToken,
+    /// API keys.
+    pub keys: Keys,
+    /// Bounds of what a request may hold.
+    pub limits: Limits,
+    /// Metrics by route.
+    pub routes: Routes,
+    /// Where `/metrics` comes from.
+    pub metrics: Option<PrometheusHandle>,
+    /// Counts log lines that were dropped.
+    pub log_dropped: Option<ErrorCounter>,
+}
+
+/// Bounds of what a request may hold; the settings of the same names say what they mean.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "the settings of the same names are documented")]
+pub struct Limits {
+    pub max_body_bytes: usize,
+    pub max_item_bytes: usize,
+    pub max_user_bytes: usize,
+    pub max_items_per_read: usize,
+    pub max_seats_per_request: u32,
+    pub request_timeout: Duration,
+    pub retry_after_s: u32,
+}
+
+impl From<&Config> for Limits {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_body_bytes: config.server.max_body_bytes,
+            max_item_bytes: config.likes.max_item_bytes,
+            max_user_bytes: config.likes.max_user_bytes,
+            max_items_per_read: config.likes.max_items_per_read,
+            max_seats_per_request: config.reservations.max_seats_per_request,
+            request_timeout: Duration::from_millis(config.server.request_timeout_ms),
+            retry_after_s: config.server.retry_after_s,
+        }
+    }
+}
+
+impl App {
+    /// Shares it.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// The public listener's routes.
+pub fn public(app: &App, noop_routes: bool) -> Router {
+    let (router, document) = documented().split_for_parts();
+    let document = document.to_pretty_json().unwrap_or_default();
+    let openapi = move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
+    let mut router = router.route("/openapi.json", get(openapi));
+    if noop_routes {
+        router = router.merge(noop::routes());
+    }
+    finish(router, app)
+}
+
+/// The OpenAPI document of the public routes, as served.
+#[must_use]
+pub fn openapi_json() -> String {
+    documented().into_openapi().to_pretty_json().unwrap_or_default()
+}
+
+fn documented() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(likes::totals))
+        .routes(routes!(likes::total, likes::post_like, likes::delete))
+        .routes(routes!(likes::like, likes::unlike, likes::liked))
+        .routes(routes!(reservations::reserve))
+        .routes(routes!(reservations::status))
+}
+
+/// The admin listener's routes.
+pub fn admin(app: &App) -> Router {
+    let router = Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/metrics", get(metrics));
+    finish(router, app)
+}
+
+fn finish(router: Router<App>, app: &App) -> Router {
+    router
+        .fallback(async || Problem::not_found())
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(app.clone(), observe))
+        .with_state(app.clone())
+}
+
+/// The seed looks at a workshop's name before it looks at the method.
+async fn method_not_allowed(uri: Uri) -> Problem {
+    if uri.path().starts_with("/workshops/")
+        && let Err(problem) = path::workshop(&uri)
+    {
+        return problem;
+    }
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "see the Allow header")
+}
+
+async fn metrics(_permit: Permit<Read>, State(app): State<App>) -> impl IntoResponse {
+    let age_ms = (app.clock.now_ms() - app.summary.as_of_ms()).max(0);
+    let dropped = app.log_dropped.as_ref().map_or(0, ErrorCounter::dropped_lines);
+    crate::metrics::before_scrape(age_ms, dropped as u64);
+    let text = app.metrics.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! What a partition can be asked about likes.
+
+use super::types::{ItemId, UserId};
+use crate::partition::{Command as PartitionCommand, Refusal, Reply};
+use crate::store::likes::{ChangePosition, ChangedCounter};
+
+/// One question to the shards of a partition, with the way back.
+#[derive(Debug)]
+pub enum Command {
+    /// Bring a membership to `liked`.
+    Set {
+        /// The user's shard.
+        shard: u32,
+        /// Who.
+        user: UserId,
+        /// What.
+        item: ItemId,
+        /// Like, or unlike.
+        liked: bool,
+        /// Whether it was different before.
+        reply: Reply<bool>,
+    },
+    /// Whether a user likes each of some items.
+    Liked {
+        /// Who.
+        user: UserId,
+        /// What, in the order of the answer.
+        items: Vec<ItemId>,
+        /// In the order of the question.
+        reply: Reply<Vec<bool>>,
+    },
+    /// One shard's counts of some items.
+    Count {
+        /// The shard.
+        shard: u32,
+        /// What, in the order of the answer.
+        items: Vec<ItemId>,
+        /// In the order of the question.
+        reply: Reply<Vec<i64>>,
+    },
+    /// The next page of a shard's changes, for the roll-up.
+    Changes {
+        /// The shard.
+        shard: u32,
+        /// After this position.
+        after: ChangePosition,
+        /// As the first page said; `None` asks for the first page.
+        up_to: Option<i64>,
+        /// At most so many.
+        limit: u32,
+        /// The page.
+        reply: Reply<Changes>,
+    },
+    /// Delete an item in all shards of the partition.
+    Delete {
+        /// What.
+        item: ItemId,
+        /// Whether it was there.
+        reply: Reply<bool>,
+    },
+    /// Look at the next membership rows for those of deleted items.
+    Sweep {
+        /// Look at so many at most.
+        limit: u32,
+        /// Whether more is to be done.
+        reply: Reply<bool>,
+    },
+}
+
+/// A page of a shard's changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changes {
+    /// In the order of their positions.
+    pub counters: Vec<ChangedCounter>,
+    /// Everything changed at or before this version is in this page or after it.
+    pub up_to: i64,
+}
+
+impl PartitionCommand for Command {
+    fn release(self) {
+        match self {
+            Self::Set { reply, .. } | Self::Delete { reply, .. } | Self::Sweep { reply, .. } => {
+                reply.release()
+            }
+            Self::Liked { reply, .. } => reply.release(),
+            Self::Count { reply, .. } => reply.release(),
+            Self::Changes { reply, .. } => reply.release(),
+        }
+    }
+
+    fn refuse(self, refusal: Refusal) {
+        match self {
+            Self::Set { reply, .. } | Self::Delete { reply, .. } | Self::Sweep { reply, .. } => {
+                reply.refuse(refusal)
+            }
+            Self::Liked { reply, .. } => reply.refuse(refusal),
+            Self::Count { reply, .. } => reply.refuse(refusal),
+            Self::Changes { reply, .. } => reply.refuse(refusal),
+        }
+    }
+}

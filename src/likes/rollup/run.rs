@@ -1,0 +1,205 @@
+//! One run: read what changed from every shard, add it up, store it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::try_join_all;
+
+use super::Summary;
+use crate::likes::command::Changes;
+use crate::likes::{ItemId, Shards};
+use crate::partition::{Clock, Refusal};
+use crate::store::likes::{ChangePosition, ItemKey};
+use crate::store::summary::{Progress, SummaryRow, SummaryStore};
+use crate::store::{self};
+
+/// Why a run stopped. The next one starts from the same watermarks.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("a shard did not answer: {0}")]
+    Shard(#[from] Refusal),
+    #[error("the summary: {0}")]
+    Store(#[from] store::Error),
+    #[error("the summary's writer ended")]
+    Writer,
+}
+
+/// What the runs share.
+pub(super) struct Runner<S> {
+    pub shards: Shards,
+    pub store: Arc<Mutex<S>>,
+    pub summary: Summary,
+    pub clock: Clock,
+    pub progress: Progress,
+    /// `rollup.page_items`: counters read from a shard at a time, which bounds a run's memory.
+    pub page_items: u32,
+}
+
+/// How far the run has read one shard.
+struct Reading {
+    shard: u32,
+    at: ChangePosition,
+    up_to: Option<i64>,
+    done: bool,
+}
+
+/// What some shards say now of the items that changed there.
+type Parts = BTreeMap<String, Vec<(u32, i64)>>;
+
+impl<S: SummaryStore> Runner<S> {
+    /// Carries everything acknowledged before now; how many items' totals were stored. Writes nothing
+    /// when nothing changed.
+    pub(super) async fn run(&mut self) -> Result<usize, Error> {
+        let as_of_ms = self.clock.now_ms();
+        let mut readings: Vec<Reading> = (0..)
+            .zip(&self.progress.watermarks)
+            .map(|(shard, version)| Reading::after(shard, *version))
+            .collect();
+        let mut stored = 0;
+        while readings.iter().any(|reading| !reading.done) {
+            let parts = self.read_pages(&mut readings).await?;
+            if parts.is_empty() {
+                continue;
+            }
+            stored += parts.len();
+            let mut progress = self.progress.clone();
+            progress.run += 1;
+            progress.as_of_ms = as_of_ms;
+            for (watermark, reading) in progress.watermarks.iter_mut().zip(&readings) {
+                if reading.done {
+                    *watermark = reading.at.version;
+                }
+            }
+            self.store_parts(parts, &progress).await?;
+            self.progress = progress;
+        }
+        self.summary.now_as_of(as_of_ms);
+        Ok(stored)
+    }
+
+    /// The next page of every shard that has one, all asked at once.
+    async fn read_pages(&self, readings: &mut [Reading]) -> Result<Parts, Error> {
+        let asked = readings.iter_mut().filter(|reading| !reading.done).map(|reading| async {
+            let page = self.shards.changes(reading.shard, reading.at, reading.up_to, self.page_items).await?;
+            Ok::<_, Refusal>((reading, page))
+        });
+        let mut parts = Parts::new();
+        for (reading, page) in try_join_all(asked).await? {
+            reading.advance(&page, self.page_items);
+            for counter in page.counters {
+                parts.entry(counter.item).or_default().push((reading.shard, counter.total));
+            }
+        }
+        Ok(parts)
+    }
+
+    async fn store_parts(&self, parts: Parts, progress: &Progress) -> Result<(), Error> {
+        let (store, summary, progress) = (Arc::clone(&self.store), self.summary.clone(), progress.clone());
+        let write = move || {
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let names: Vec<&str> = parts.keys().map(String::as_str).collect();
+            let earlier = store.load(&names)?;
+            let rows: Vec<(&str, SummaryRow)> = parts
+                .iter()
+                .zip(earlier)
+                .map(|((item, parts), row)| (item.as_str(), add_up(row, parts, &progress)))
+                .collect();
+            let cached = rows.iter().map(|(item, row)| (*item, Some((row.total, row.version))));
+            summary.change(|| store.save(&rows, &progress), cached, progress.run)
+        };
+        Ok(tokio::task::spawn_blocking(write).await.map_err(|_| Error::Writer)??)
+    }
+
+    /// Deletes an item everywhere: noted first, so that a restart finishes it; the row last, so that
+    /// likes that come after it in a partition are carried by the next run.
+    pub(super) async fn delete(&mut self, item: &ItemId) -> Result<bool, Error> {
+        self.write({
+            let item = item.clone();
+            move |store, _| store.note_deletion(item.as_str())
+        })
+        .await?;
+        self.finish_deletion(item).await
+    }
+
+    /// Deletions that an earlier process, or an earlier attempt, left unfinished; how many there were.
+    pub(super) async fn finish_deletions(&mut self) -> Result<usize, Error> {
+        let store = Arc::clone(&self.store);
+        let unfinished = tokio::task::spawn_blocking(move || {
+            store.lock().unwrap_or_else(PoisonError::into_inner).unfinished_deletions()
+        });
+        let unfinished = unfinished.await.map_err(|_| Error::Writer)??;
+        for item in unfinished.iter().filter_map(|item| ItemId::parse(item, usize::MAX)) {
+            self.finish_deletion(&item).await?;
+        }
+        Ok(unfinished.len())
+    }
+
+    async fn finish_deletion(&mut self, item: &ItemId) -> Result<bool, Error> {
+        let deleted = self.shards.delete(item).await?;
+        let run = self.progress.run + 1;
+        self.write({
+            let item = item.clone();
+            move |store, summary| {
+                let gone = std::iter::once((item.as_str(), None));
+                summary.change(|| store.finish_deletion(item.as_str(), run), gone, run)
+            }
+        })
+        .await?;
+        self.progress.run = run;
+        Ok(deleted)
+    }
+
+    async fn write(
+        &self,
+        write: impl FnOnce(&mut S, &Summary) -> Result<(), store::Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        let (store, summary) = (Arc::clone(&self.store), self.summary.clone());
+        let write = move || write(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &summary);
+        Ok(tokio::task::spawn_blocking(write).await.map_err(|_| Error::Writer)??)
+    }
+}
+
+impl Reading {
+    /// Everything of `version` and before has been carried.
+    fn after(shard: u32, version: i64) -> Self {
+        Self { shard, at: ChangePosition { version, item: ItemKey(i64::MAX) }, up_to: None, done: false }
+    }
+
+    fn advance(&mut self, page: &Changes, page_items: u32) {
+        self.up_to = Some(page.up_to);
+        if let Some(last) = page.counters.last() {
+            self.at = last.position;
+        }
+        self.done = page.counters.len() < page_items as usize;
+    }
+}
+
+/// A row with some of its parts replaced. Absolute values: doing it twice changes nothing.
+fn add_up(row: Option<SummaryRow>, parts: &[(u32, i64)], progress: &Progress) -> SummaryRow {
+    let mut row = row.unwrap_or(SummaryRow { total: 0, version: 0, parts: Vec::new() });
+    row.parts.resize(progress.watermarks.len(), 0);
+    for (shard, total) in parts {
+        if let Some(part) = row.parts.get_mut(*shard as usize) {
+            *part = *total;
+        }
+    }
+    row.total = row.parts.iter().fold(0, |sum: i64, part| sum.saturating_add(*part));
+    row.version = progress.run;
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carrying_a_part_twice_changes_no_total() {
+        let progress = Progress { run: 7, as_of_ms: 0, watermarks: vec![0; 4] };
+        let once = add_up(None, &[(1, 5), (3, 2)], &progress);
+        assert_eq!((once.total, once.version, once.parts.clone()), (7, 7, vec![0, 5, 0, 2]));
+        let twice = add_up(Some(once.clone()), &[(1, 5)], &progress);
+        assert_eq!(twice, once);
+        let fewer = add_up(Some(twice), &[(1, 4)], &progress);
+        assert_eq!(fewer.total, 6);
+    }
+}

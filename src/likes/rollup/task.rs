@@ -1,0 +1,180 @@
+//! The one task that runs the roll-up, and everything else that changes the summary.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Summary;
+use super::run::{Error, Runner};
+use crate::likes::{ItemId, Shards};
+use crate::metrics::RollupMetrics;
+use crate::partition::{Clock, Refusal};
+use crate::store::summary::{Progress, SummaryStore};
+
+/// Deletions waiting for the task; more are told to come back.
+const MAX_DELETIONS: usize = 64;
+/// Rows that a sweep command looks at, and how many such commands follow a run at most.
+const SWEEP_ROWS: u32 = 1000;
+const SWEEPS_PER_RUN: u32 = 20;
+
+/// A cheap clone's way to the task.
+#[derive(Debug, Clone)]
+pub struct Rollup {
+    knocks: mpsc::Sender<Instant>,
+    deletions: mpsc::Sender<Deletion>,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct Deletion {
+    item: ItemId,
+    done: oneshot::Sender<Result<bool, Refusal>>,
+}
+
+/// What the task needs.
+#[derive(Debug)]
+pub struct Start<S> {
+    /// The shards to read.
+    pub shards: Shards,
+    /// Where totals go.
+    pub store: S,
+    /// Who reads them.
+    pub summary: Summary,
+    /// What the store has.
+    pub progress: Progress,
+    /// The service's time.
+    pub clock: Clock,
+    /// `rollup.page_items`
+    pub page_items: u32,
+    /// `server.request_timeout_ms`
+    pub patience: Duration,
+}
+
+/// Starts the task. It ends after `stop` is cancelled and one last run is done.
+pub fn start<S: SummaryStore>(start: Start<S>, stop: CancellationToken) -> (Rollup, JoinHandle<()>) {
+    // Capacity one: a knock during a run is remembered once, and no run overlaps another.
+    let (knocks, knocked) = mpsc::channel(1);
+    let (deletions, to_delete) = mpsc::channel(MAX_DELETIONS);
+    let partitions = start.shards.partitions();
+    let task = Task {
+        runner: Runner {
+            shards: start.shards,
+            store: Arc::new(Mutex::new(start.store)),
+            summary: start.summary,
+            clock: start.clock,
+            progress: start.progress,
+            page_items: start.page_items,
+        },
+        metrics: RollupMetrics::default(),
+        deletions_unfinished: true,
+        to_sweep: (0..partitions).collect(),
+    };
+    let handle = Rollup { knocks, deletions, patience: start.patience };
+    (handle, tokio::spawn(task.work(knocked, to_delete, stop)))
+}
+
+impl Rollup {
+    /// Asks for a run. Nothing happens if one is asked for already.
+    pub fn knock(&self) {
+        let _already_asked = self.knocks.try_send(Instant::now());
+    }
+
+    /// Deletes an item with its likes; whether it was there.
+    ///
+    /// # Errors
+    /// [`Refusal::Overloaded`] if too many deletions wait; [`Refusal::OutcomeUnknown`] if it is not
+    /// finished in time or a partition failed: it is noted then, and goes on by itself.
+    pub async fn delete(&self, item: ItemId) -> Result<bool, Refusal> {
+        let (done, answer) = oneshot::channel();
+        self.deletions.try_send(Deletion { item, done }).map_err(|_| Refusal::Overloaded)?;
+        match tokio::time::timeout(self.patience, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => Err(Refusal::OutcomeUnknown),
+        }
+    }
+}
+
+struct Task<S> {
+    runner: Runner<S>,
+    metrics: RollupMetrics,
+    deletions_unfinished: bool,
+    /// Partitions that may hold rows of deleted items.
+    to_sweep: Vec<u32>,
+}
+
+impl<S: SummaryStore> Task<S> {
+    async fn work(
+        mut self,
+        mut knocked: mpsc::Receiver<Instant>,
+        mut to_delete: mpsc::Receiver<Deletion>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(deletion) = to_delete.recv() => self.delete(deletion).await,
+                Some(knock) = knocked.recv() => {
+                    self.metrics.lag_seconds.set(knock.elapsed().as_secs_f64());
+                    self.run().await;
+                    self.sweep().await;
+                }
+            }
+        }
+        self.run().await;
+    }
+
+    async fn run(&mut self) {
+        let started = Instant::now();
+        if self.deletions_unfinished {
+            match self.runner.finish_deletions().await {
+                Ok(_) => self.deletions_unfinished = false,
+                Err(error) => self.failed(&error),
+            }
+        }
+        match self.runner.run().await {
+            Ok(changed) => self.metrics.ran(changed, started.elapsed()),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    async fn delete(&mut self, deletion: Deletion) {
+        let answer = match self.runner.delete(&deletion.item).await {
+            Ok(deleted) => {
+                self.to_sweep = (0..self.runner.shards.partitions()).collect();
+                Ok(deleted)
+            }
+            Err(error) => {
+                self.failed(&error);
+                self.deletions_unfinished = true;
+                Err(Refusal::OutcomeUnknown)
+            }
+        };
+        let _gone = deletion.done.send(answer);
+    }
+
+    /// Rows of deleted items count no more; they go in chunks, as ordinary commands between others.
+    async fn sweep(&mut self) {
+        for partition in std::mem::take(&mut self.to_sweep) {
+            let mut chunks = 0;
+            let unfinished = loop {
+                match self.runner.shards.sweep(partition, SWEEP_ROWS).await {
+                    Ok(false) => break false,
+                    Ok(true) if chunks < SWEEPS_PER_RUN => chunks += 1,
+                    // More than one run's share, or the partition is busy: the next run goes on.
+                    Ok(true) | Err(_) => break true,
+                }
+            };
+            if unfinished {
+                self.to_sweep.push(partition);
+            }
+        }
+    }
+
+    fn failed(&self, error: &Error) {
+        self.metrics.failures.increment(1);
+        tracing::warn!(%error, "the roll-up did not finish; the next run starts from the same place");
+    }
+}

@@ -1,0 +1,155 @@
+//! The handle to all shards: it finds the owner of a user and asks it, or asks everybody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use super::command::{Changes, Command};
+use super::types::{ItemId, UserId, partition_of_shard};
+use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
+use crate::store::likes::ChangePosition;
+
+/// What a like or an unlike came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetLike {
+    /// Whether it was different before.
+    pub changed: bool,
+    /// The user's shard.
+    pub shard: u32,
+}
+
+/// A cheap clone's way to every shard.
+#[derive(Clone)]
+pub struct Shards {
+    ports: Arc<[Box<dyn Port<Command>>]>,
+    shards: u32,
+    /// `server.request_timeout_ms`: how long an answer is waited for.
+    patience: Duration,
+}
+
+impl Shards {
+    /// The shards `0..shards`, placed on the partitions behind `ports`.
+    #[must_use]
+    pub fn new(ports: Vec<Box<dyn Port<Command>>>, shards: u32, patience: Duration) -> Self {
+        Self { ports: ports.into(), shards, patience }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.shards
+    }
+
+    /// How many partitions they are placed on.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Likes (`true`) or unlikes an item. Idempotent; durable when it returns.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn set(&self, user: UserId, item: ItemId, liked: bool) -> Result<SetLike, Refusal> {
+        let shard = user.shard(self.shards);
+        let set = |reply| Command::Set { shard, user, item, liked, reply };
+        let changed = self.ask_shard(shard, set)?.within(self.patience).await?;
+        Ok(SetLike { changed, shard })
+    }
+
+    /// Whether a user likes each of some items: the owner's word, never a copy's.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn liked(&self, user: UserId, items: Vec<ItemId>) -> Result<Vec<bool>, Refusal> {
+        let shard = user.shard(self.shards);
+        let liked = |reply| Command::Liked { user, items, reply };
+        self.ask_shard(shard, liked)?.within(self.patience).await
+    }
+
+    /// The totals of some items now: every shard is asked, all at once, and what was answered before
+    /// the call is counted.
+    ///
+    /// # Errors
+    /// The first refusal; a total without a shard is no total.
+    pub async fn totals(&self, items: &[ItemId]) -> Result<Vec<i64>, Refusal> {
+        let ask =
+            |shard| self.ask_shard(shard, |reply| Command::Count { shard, items: items.to_vec(), reply });
+        let asked = (0..self.shards).map(ask).collect::<Result<Vec<_>, _>>()?;
+        let counts = try_join_all(asked.into_iter().map(|answer| answer.within(self.patience))).await?;
+        let total_of = |index| counts.iter().filter_map(|of_shard: &Vec<i64>| of_shard.get(index)).sum();
+        Ok((0..items.len()).map(total_of).collect())
+    }
+
+    /// The next page of a shard's changes, for the roll-up.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn changes(
+        &self,
+        shard: u32,
+        after: ChangePosition,
+        up_to: Option<i64>,
+        limit: u32,
+    ) -> Result<Changes, Refusal> {
+        let changes = |reply| Command::Changes { shard, after, up_to, limit, reply };
+        self.ask_shard(shard, changes)?.within(self.patience).await
+    }
+
+    /// Deletes an item on every partition; whether any had it. Not atomic across partitions: the
+    /// roll-up, which calls it, notes the deletion first and repeats it until it is whole.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn delete(&self, item: &ItemId) -> Result<bool, Refusal> {
+        let delete = |reply| Command::Delete { item: item.clone(), reply };
+        let asked = (0..self.partitions()).map(|partition| self.ask_partition(partition, delete));
+        let asked = asked.collect::<Result<Vec<_>, _>>()?;
+        let deleted = try_join_all(asked.into_iter().map(|answer| answer.within(self.patience))).await?;
+        Ok(deleted.contains(&true))
+    }
+
+    /// Sweeps the next rows of deleted items on a partition; whether more is to be done.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn sweep(&self, partition: u32, limit: u32) -> Result<bool, Refusal> {
+        self.ask_partition(partition, |reply| Command::Sweep { limit, reply })?.within(self.patience).await
+    }
+
+    fn ask_shard<T>(
+        &self,
+        shard: u32,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<Answer<T>, Refusal> {
+        self.ask(partition_of_shard(shard, self.partitions()), ActorId(u64::from(shard)), command)
+    }
+
+    fn ask_partition<T>(
+        &self,
+        partition: u32,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<Answer<T>, Refusal> {
+        // Not a shard's number, so that the partition's own chores wait behind no shard's queue.
+        self.ask(partition, ActorId(u64::MAX), command)
+    }
+
+    fn ask<T>(
+        &self,
+        partition: u32,
+        actor: ActorId,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<Answer<T>, Refusal> {
+        let (reply, answer) = reply();
+        let port = self.ports.get(partition as usize).ok_or(Refusal::Unavailable)?;
+        port.push(actor, command(reply))?;
+        Ok(answer)
+    }
+}
+
+impl std::fmt::Debug for Shards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shards").field("shards", &self.shards).finish_non_exhaustive()
+    }
+}

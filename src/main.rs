@@ -1,0 +1,160 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use headcount::config::{self, Config, FileChoice, Flag, Loaded};
+use headcount::http::auth::new_key;
+use headcount::likes::rollup::schedule;
+use headcount::server::{self, Process};
+use headcount::{admin, log, metrics};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Counts people when they all arrive at once, and never gets it wrong.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve (also without a command)
+    Serve(Serve),
+    /// Audit a data directory, beside the running service or without it; exit 1 if something is wrong
+    Verify(admin::verify::Options),
+    /// Check the settings and say where they come from, without serving
+    CheckConfig {
+        /// The settings file [default: config/headcount.toml if it exists]
+        #[arg(long)]
+        config: Option<PathBuf>,
+    },
+    /// Make an API key; prints it once, with what the settings need to know it
+    NewKey {
+        /// A name for the key
+        #[arg(long, default_value = "app")]
+        name: String,
+    },
+}
+
+#[derive(Debug, Default, Args)]
+struct Serve {
+    /// The settings file [default: config/headcount.toml if it exists]
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// server.listen: address of the public API
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// server.admin_listen: address of the admin API
+    #[arg(long, value_name = "ADDR")]
+    admin_listen: Option<SocketAddr>,
+    /// storage.data_dir: where data is kept
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command.unwrap_or(Command::Serve(Serve::default()));
+    let done = match command {
+        Command::Serve(options) => serve(&options),
+        Command::Verify(options) => return admin::verify::command(&options),
+        Command::CheckConfig { config } => check_config(config),
+        Command::NewKey { name } => print_new_key(&name),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headcount: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Loaded, Failure> {
+    let loaded = Config::load(FileChoice::from(file), config::environment(), flags)?;
+    schedule::check(&loaded.config.rollup.schedule).map_err(|why| {
+        loaded.refuse("rollup.schedule", &format!("must be a cron schedule with seconds ({why})"))
+    })?;
+    Ok(loaded)
+}
+
+fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
+    let loaded = load(file, &[])?;
+    println!("the settings are good: {}", loaded.sources);
+    Ok(())
+}
+
+fn print_new_key(name: &str) -> Result<(), Failure> {
+    let new = new_key()?;
+    println!("key (shown once): {}\n", new.key);
+    println!("[[auth.keys]]\nname = {name:?}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
+    Ok(())
+}
+
+fn serve(options: &Serve) -> Result<(), Failure> {
+    let flag = |name, key, value: Option<String>| value.map(|value| Flag { name, key, value });
+    let flags = [
+        flag("--listen", "server.listen", options.listen.map(|address| address.to_string())),
+        flag(
+            "--admin-listen",
+            "server.admin_listen",
+            options.admin_listen.map(|address| address.to_string()),
+        ),
+        flag(
+            "--data-dir",
+            "storage.data_dir",
+            options.data_dir.as_ref().map(|dir| dir.display().to_string()),
+        ),
+    ];
+    let flags: Vec<Flag> = flags.into_iter().flatten().collect();
+    let loaded = load(options.config.clone(), &flags)?;
+    let log = log::start(&loaded.config.log)?;
+    let process = Process { metrics: Some(metrics::install()?), log_dropped: Some(log.dropped()) };
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), settings = %loaded.sources, "starting");
+
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = loaded.config.server.worker_threads {
+        runtime.worker_threads(threads);
+    }
+    runtime.enable_all().build()?.block_on(serve_until_told(&loaded.config, process))
+}
+
+async fn serve_until_told(config: &Config, process: Process) -> Result<(), Failure> {
+    // Before the service starts, so that a signal during the start is not lost.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    if let Some(metrics) = process.metrics.clone() {
+        tokio::spawn(async move {
+            let mut every = tokio::time::interval(std::time::Duration::from_secs(1));
+            loop {
+                every.tick().await;
+                metrics.run_upkeep();
+            }
+        });
+    }
+    let running = server::start(config, process).await?;
+    println!(
+        "headcount is ready: public API on http://{}, admin on http://{}, data in {}",
+        running.public,
+        running.admin,
+        config.storage.data_dir.display()
+    );
+    tracing::info!(public = %running.public, admin = %running.admin, "ready");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: finishing what is in flight; a second signal exits at once");
+    tokio::select! {
+        () = running.stop() => {}
+        _ = terminate.recv() => std::process::exit(1),
+        _ = interrupt.recv() => std::process::exit(1),
+    }
+    tracing::info!("stopped");
+    Ok(())
+}

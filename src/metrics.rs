@@ -1,0 +1,260 @@
+//! Every metric: its name, unit, help text and buckets, in one place.
+//!
+//! Labels are bounded: a route, a method, a status, a partition, a feature, an outcome. Never a user, an
+//! item or a workshop.
+
+use std::time::Duration;
+
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+use crate::partition::Vitals;
+use crate::reservations::command::Reserved;
+
+const HTTP_REQUESTS: &str = "headcount_http_requests_total";
+const HTTP_SECONDS: &str = "headcount_http_request_seconds";
+const HTTP_CONNECTIONS: &str = "headcount_http_connections";
+const HTTP_CONNECTIONS_REFUSED: &str = "headcount_http_connections_refused_total";
+const BATCH_COMMANDS: &str = "headcount_batch_commands";
+const COMMIT_SECONDS: &str = "headcount_commit_seconds";
+const MAILBOX_DEPTH: &str = "headcount_mailbox_depth";
+const OVERLOADS: &str = "headcount_overloads_total";
+const EXPIRED: &str = "headcount_commands_expired_total";
+const PARTITION_UP: &str = "headcount_partition_up";
+const PARTITION_FAILURES: &str = "headcount_partition_failures_total";
+const WAL_BYTES: &str = "headcount_wal_bytes";
+const ACTORS_RESIDENT: &str = "headcount_actors_resident";
+const LIKES: &str = "headcount_likes_total";
+const RESERVATIONS: &str = "headcount_reservations_total";
+const ROLLUP_SECONDS: &str = "headcount_rollup_seconds";
+const ROLLUP_ITEMS: &str = "headcount_rollup_changed_items_total";
+const ROLLUP_LAG: &str = "headcount_rollup_lag_seconds";
+const ROLLUP_FAILURES: &str = "headcount_rollup_failures_total";
+const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
+const LOG_DROPPED: &str = "headcount_log_lines_dropped_total";
+
+const LATENCY_BUCKETS: [f64; 14] =
+    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+const BATCH_BUCKETS: [f64; 13] =
+    [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0];
+
+/// Starts recording for the whole process.
+///
+/// # Errors
+/// When a recorder was installed before.
+pub fn install() -> Result<PrometheusHandle, BuildError> {
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &LATENCY_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(BATCH_COMMANDS.to_owned()), &BATCH_BUCKETS)?
+        .install_recorder()?;
+    describe();
+    Ok(handle)
+}
+
+fn describe() {
+    describe_counter!(HTTP_REQUESTS, Unit::Count, "Requests answered, by route, method and status.");
+    describe_histogram!(HTTP_SECONDS, Unit::Seconds, "From a request's head to its answer's, by route.");
+    describe_gauge!(HTTP_CONNECTIONS, Unit::Count, "Open connections.");
+    describe_counter!(HTTP_CONNECTIONS_REFUSED, Unit::Count, "Connections beyond server.max_connections.");
+    describe_histogram!(BATCH_COMMANDS, Unit::Count, "Commands decided in one batch, by partition.");
+    describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "Time to make one batch durable, by partition.");
+    describe_gauge!(MAILBOX_DEPTH, Unit::Count, "Commands waiting, by partition.");
+    describe_counter!(OVERLOADS, Unit::Count, "Commands refused because a queue was full, by partition.");
+    describe_counter!(EXPIRED, Unit::Count, "Commands dropped undecided at their deadline, by partition.");
+    describe_gauge!(PARTITION_UP, Unit::Count, "1 while the partition serves, 0 while it reopens.");
+    describe_counter!(PARTITION_FAILURES, Unit::Count, "Batches that failed, by partition.");
+    describe_gauge!(WAL_BYTES, Unit::Bytes, "Size of the write-ahead log file, by partition.");
+    describe_gauge!(ACTORS_RESIDENT, Unit::Count, "States in memory, by partition and feature.");
+    describe_counter!(LIKES, Unit::Count, "Like and unlike requests decided, by outcome.");
+    describe_counter!(RESERVATIONS, Unit::Count, "Reservation requests decided, by outcome.");
+    describe_histogram!(ROLLUP_SECONDS, Unit::Seconds, "Time of one finished roll-up run.");
+    describe_counter!(ROLLUP_ITEMS, Unit::Count, "Item totals stored by the roll-up.");
+    describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
+    describe_counter!(ROLLUP_FAILURES, Unit::Count, "Roll-up runs that did not finish.");
+    describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
+    describe_counter!(LOG_DROPPED, Unit::Count, "Log lines dropped because their reader was too slow.");
+}
+
+/// One partition's.
+#[derive(Debug)]
+pub struct PartitionMetrics {
+    partition: String,
+    /// Commands in a batch.
+    pub batch_commands: Histogram,
+    /// Time of a commit.
+    pub commit_seconds: Histogram,
+    /// Refused: queue full.
+    pub overloads: Counter,
+    /// Dropped: deadline passed.
+    pub expired: Counter,
+    /// Failed batches.
+    pub failures: Counter,
+    /// 1 or 0.
+    pub up: Gauge,
+    depth: Gauge,
+    wal_bytes: Gauge,
+}
+
+impl PartitionMetrics {
+    /// The metrics of a partition that starts.
+    #[must_use]
+    pub fn new(partition: u32) -> Self {
+        let partition = partition.to_string();
+        let up = gauge!(PARTITION_UP, "partition" => partition.clone());
+        up.set(1.0);
+        Self {
+            batch_commands: histogram!(BATCH_COMMANDS, "partition" => partition.clone()),
+            commit_seconds: histogram!(COMMIT_SECONDS, "partition" => partition.clone()),
+            overloads: counter!(OVERLOADS, "partition" => partition.clone()),
+            expired: counter!(EXPIRED, "partition" => partition.clone()),
+            failures: counter!(PARTITION_FAILURES, "partition" => partition.clone()),
+            up,
+            depth: gauge!(MAILBOX_DEPTH, "partition" => partition.clone()),
+            wal_bytes: gauge!(WAL_BYTES, "partition" => partition.clone()),
+            partition,
+        }
+    }
+
+    /// Sets the gauges.
+    #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+    pub fn observe(&self, depth: usize, vitals: &Vitals) {
+        self.depth.set(depth as f64);
+        self.wal_bytes.set(vitals.log_bytes as f64);
+        for (feature, resident) in &vitals.resident {
+            gauge!(ACTORS_RESIDENT, "partition" => self.partition.clone(), "feature" => *feature)
+                .set(*resident as f64);
+        }
+    }
+}
+
+/// Decisions on likes.
+#[derive(Debug)]
+pub struct LikesMetrics {
+    liked: Counter,
+    unliked: Counter,
+    unchanged: Counter,
+}
+
+impl Default for LikesMetrics {
+    fn default() -> Self {
+        let outcome = |outcome: &'static str| counter!(LIKES, "outcome" => outcome);
+        Self { liked: outcome("liked"), unliked: outcome("unliked"), unchanged: outcome("unchanged") }
+    }
+}
+
+impl LikesMetrics {
+    /// Counts one decision.
+    pub fn count(&self, liked: bool, changed: bool) {
+        match (changed, liked) {
+            (false, _) => self.unchanged.increment(1),
+            (true, true) => self.liked.increment(1),
+            (true, false) => self.unliked.increment(1),
+        }
+    }
+}
+
+/// Decisions on reservations.
+#[derive(Debug)]
+pub struct ReservationMetrics {
+    accepted: Counter,
+    rejected: Counter,
+    replayed: Counter,
+    reused: Counter,
+}
+
+impl Default for ReservationMetrics {
+    fn default() -> Self {
+        let outcome = |outcome: &'static str| counter!(RESERVATIONS, "outcome" => outcome);
+        Self {
+            accepted: outcome("accepted"),
+            rejected: outcome("rejected"),
+            replayed: outcome("replayed"),
+            reused: outcome("reused"),
+        }
+    }
+}
+
+impl ReservationMetrics {
+    /// Counts one decision.
+    pub fn count(&self, outcome: Reserved) {
+        use crate::store::reservations::Status;
+        match outcome {
+            Reserved::Decided { replayed: true, .. } => self.replayed.increment(1),
+            Reserved::Decided { status: Status::Accepted, .. } => self.accepted.increment(1),
+            Reserved::Decided { status: Status::Rejected, .. } => self.rejected.increment(1),
+            Reserved::Reused { .. } => self.reused.increment(1),
+        }
+    }
+}
+
+/// The roll-up's.
+#[derive(Debug)]
+pub struct RollupMetrics {
+    seconds: Histogram,
+    changed_items: Counter,
+    /// Runs that did not finish.
+    pub failures: Counter,
+    /// From the knock to the run.
+    pub lag_seconds: Gauge,
+}
+
+impl Default for RollupMetrics {
+    fn default() -> Self {
+        Self {
+            seconds: histogram!(ROLLUP_SECONDS),
+            changed_items: counter!(ROLLUP_ITEMS),
+            failures: counter!(ROLLUP_FAILURES),
+            lag_seconds: gauge!(ROLLUP_LAG),
+        }
+    }
+}
+
+impl RollupMetrics {
+    /// Records a finished run.
+    pub fn ran(&self, changed_items: usize, took: Duration) {
+        self.seconds.record(took.as_secs_f64());
+        self.changed_items.increment(changed_items as u64);
+    }
+}
+
+/// The listeners'.
+#[derive(Debug, Clone)]
+pub struct ConnectionMetrics {
+    /// Open now.
+    pub open: Gauge,
+    /// Beyond the limit.
+    pub refused: Counter,
+}
+
+impl ConnectionMetrics {
+    /// One listener's.
+    #[must_use]
+    pub fn new(listener: &'static str) -> Self {
+        Self {
+            open: gauge!(HTTP_CONNECTIONS, "listener" => listener),
+            refused: counter!(HTTP_CONNECTIONS_REFUSED, "listener" => listener),
+        }
+    }
+}
+
+/// A route's latency.
+#[must_use]
+pub fn http_seconds(route: &str) -> Histogram {
+    histogram!(HTTP_SECONDS, "route" => route.to_owned())
+}
+
+/// A route's answers of one status.
+#[must_use]
+pub fn http_requests(route: &str, method: &'static str, status: u16) -> Counter {
+    counter!(HTTP_REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string())
+}
+
+/// Gauges that are only worth computing when somebody scrapes.
+#[expect(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
+pub fn before_scrape(summary_age_ms: i64, log_lines_dropped: u64) {
+    gauge!(SUMMARY_AGE).set(summary_age_ms as f64 / 1000.0);
+    counter!(LOG_DROPPED).absolute(log_lines_dropped);
+}

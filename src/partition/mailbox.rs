@@ -1,0 +1,258 @@
+//! Where commands wait: bounded for each actor and for the partition, drained in turn.
+//!
+//! The actor bound lies under the partition bound, so that one flooded actor fills its own queue and
+//! not its neighbours'. A drain gives every waiting actor its share before anybody gets more.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{ActorId, Refusal};
+
+/// A command in the queue.
+#[derive(Debug)]
+pub struct Waiting<C> {
+    /// When it is dropped undecided.
+    pub deadline: Instant,
+    /// What to decide.
+    pub command: C,
+}
+
+/// What a drain found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// At least one command.
+    Batch,
+    /// Nothing came in the time allowed.
+    Idle,
+    /// Nothing is left and nothing will come.
+    Closed,
+}
+
+/// Bounded queues of one partition, an actor each.
+#[derive(Debug)]
+pub struct Mailbox<C> {
+    queues: Mutex<Queues<C>>,
+    arrived: Condvar,
+    capacity: usize,
+    actor_capacity: usize,
+}
+
+#[derive(Debug)]
+struct Queues<C> {
+    by_actor: HashMap<ActorId, VecDeque<Waiting<C>>, BuildHasherDefault<AlreadyHashed>>,
+    /// Actors with something waiting, each once, longest unserved first.
+    turns: VecDeque<ActorId>,
+    /// Emptied queues kept for the next actor, so that a command of a quiet actor allocates nothing.
+    spare: Vec<VecDeque<Waiting<C>>>,
+    waiting: usize,
+    worker_sleeps: bool,
+    closed: bool,
+}
+
+const SPARE_QUEUES: usize = 256;
+
+impl<C> Mailbox<C> {
+    /// A mailbox of at most `capacity` commands, `actor_capacity` of them for one actor.
+    #[must_use]
+    pub fn new(capacity: usize, actor_capacity: usize) -> Self {
+        let queues = Queues {
+            by_actor: HashMap::default(),
+            turns: VecDeque::new(),
+            spare: Vec::new(),
+            waiting: 0,
+            worker_sleeps: false,
+            closed: false,
+        };
+        Self { queues: Mutex::new(queues), arrived: Condvar::new(), capacity, actor_capacity }
+    }
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// [`Refusal::Overloaded`] when either bound is reached, [`Refusal::Unavailable`] once closed.
+    pub fn push(&self, actor: ActorId, deadline: Instant, command: C) -> Result<(), Refusal> {
+        let mut guard = self.lock();
+        let queues = &mut *guard;
+        if queues.closed {
+            return Err(Refusal::Unavailable);
+        }
+        if queues.waiting >= self.capacity {
+            return Err(Refusal::Overloaded);
+        }
+        let spare = &mut queues.spare;
+        let queue = queues.by_actor.entry(actor).or_insert_with(|| spare.pop().unwrap_or_default());
+        if queue.len() >= self.actor_capacity {
+            return Err(Refusal::Overloaded);
+        }
+        if queue.is_empty() {
+            queues.turns.push_back(actor);
+        }
+        queue.push_back(Waiting { deadline, command });
+        queues.waiting += 1;
+        if std::mem::take(&mut queues.worker_sleeps) {
+            drop(guard);
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Moves up to `max` commands into `batch`, the waiting actors in turn, at most `max_per_actor` of
+    /// each while others wait. Sleeps up to `patience` for the first one.
+    pub fn drain(
+        &self,
+        batch: &mut Vec<Waiting<C>>,
+        max: usize,
+        max_per_actor: usize,
+        patience: Duration,
+    ) -> Drained {
+        let mut queues = self.lock();
+        if queues.waiting == 0 && !queues.closed {
+            queues.worker_sleeps = true;
+            queues = self
+                .arrived
+                .wait_timeout_while(queues, patience, |q| q.waiting == 0 && !q.closed)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            queues.worker_sleeps = false;
+        }
+        if queues.waiting == 0 {
+            return if queues.closed { Drained::Closed } else { Drained::Idle };
+        }
+        queues.take_in_turn(batch, max, max_per_actor);
+        Drained::Batch
+    }
+
+    /// Takes everything that waits, whoever's it is.
+    pub fn drain_all(&self, batch: &mut Vec<Waiting<C>>) {
+        self.lock().take_in_turn(batch, usize::MAX, usize::MAX);
+    }
+
+    /// Commands waiting now.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.lock().waiting
+    }
+
+    /// Takes no further command.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queues<C>> {
+        // No code that can panic runs under this lock, so a poisoned one is still whole.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> Queues<C> {
+    fn take_in_turn(&mut self, batch: &mut Vec<Waiting<C>>, max: usize, max_per_actor: usize) {
+        let mut room = max;
+        while room > 0
+            && let Some(actor) = self.turns.pop_front()
+        {
+            let Some(queue) = self.by_actor.get_mut(&actor) else { continue };
+            let share = if self.turns.is_empty() { room } else { max_per_actor.min(room) };
+            let taken = share.min(queue.len());
+            batch.extend(queue.drain(..taken));
+            room -= taken;
+            self.waiting -= taken;
+            if !queue.is_empty() {
+                self.turns.push_back(actor);
+            } else if let Some(empty) = self.by_actor.remove(&actor)
+                && self.spare.len() < SPARE_QUEUES
+            {
+                self.spare.push(empty);
+            }
+        }
+    }
+}
+
+/// Actor ids are hashes already; hashing them again would buy nothing.
+#[derive(Debug, Default)]
+pub struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(mailbox: &Mailbox<u32>, actor: u64, command: u32) -> Result<(), Refusal> {
+        mailbox.push(ActorId(actor), Instant::now() + Duration::from_secs(1), command)
+    }
+
+    fn drain(mailbox: &Mailbox<u32>, max: usize, max_per_actor: usize) -> Vec<u32> {
+        let mut batch = Vec::new();
+        mailbox.drain(&mut batch, max, max_per_actor, Duration::ZERO);
+        batch.into_iter().map(|waiting| waiting.command).collect()
+    }
+
+    #[test]
+    fn one_actors_commands_keep_their_order() {
+        let mailbox = Mailbox::new(100, 100);
+        (0..10).for_each(|command| push(&mailbox, 1, command).unwrap());
+        assert_eq!(drain(&mailbox, 4, 2), vec![0, 1, 2, 3]);
+        assert_eq!(drain(&mailbox, 100, 2), vec![4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn a_flooded_actor_gets_its_share_and_its_neighbours_theirs() {
+        let mailbox = Mailbox::new(100, 50);
+        (0..50).for_each(|command| push(&mailbox, 1, command).unwrap());
+        push(&mailbox, 2, 1000).unwrap();
+        push(&mailbox, 3, 2000).unwrap();
+        assert_eq!(drain(&mailbox, 6, 3), vec![0, 1, 2, 1000, 2000, 3]);
+    }
+
+    #[test]
+    fn a_full_actor_is_refused_and_its_neighbour_is_not() {
+        let mailbox = Mailbox::new(100, 2);
+        push(&mailbox, 1, 0).unwrap();
+        push(&mailbox, 1, 1).unwrap();
+        assert_eq!(push(&mailbox, 1, 2), Err(Refusal::Overloaded));
+        assert_eq!(push(&mailbox, 2, 3), Ok(()));
+        assert_eq!(mailbox.depth(), 3);
+    }
+
+    #[test]
+    fn a_full_partition_refuses_everybody() {
+        let mailbox = Mailbox::new(2, 2);
+        push(&mailbox, 1, 0).unwrap();
+        push(&mailbox, 2, 1).unwrap();
+        assert_eq!(push(&mailbox, 3, 2), Err(Refusal::Overloaded));
+    }
+
+    #[test]
+    fn closed_means_no_more_but_what_waits_is_drained() {
+        let mailbox = Mailbox::new(10, 10);
+        push(&mailbox, 1, 7).unwrap();
+        mailbox.close();
+        assert_eq!(push(&mailbox, 1, 8), Err(Refusal::Unavailable));
+        assert_eq!(drain(&mailbox, 10, 10), vec![7]);
+        let drained = mailbox.drain(&mut Vec::new(), 10, 10, Duration::from_secs(60));
+        assert_eq!(drained, Drained::Closed);
+    }
+}

@@ -1,0 +1,271 @@
+//! The partition's thread: take a batch, decide, commit, let the replies out; and what happens when
+//! that fails.
+//!
+//! A batch that fails is answered with an error, whole; memory is dropped and the store reopened before
+//! anything else is decided, because what is not known to be stored is not believed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::mailbox::{Drained, Waiting};
+use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
+use crate::metrics::PartitionMetrics;
+use crate::store;
+
+/// Bounds of one partition; the settings of the same names say what they mean.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// `batch.max`
+    pub batch_max: usize,
+    /// `batch.max_per_actor`
+    pub max_per_actor: usize,
+    /// `mailbox.capacity`
+    pub capacity: usize,
+    /// `mailbox.actor_capacity`
+    pub actor_capacity: usize,
+    /// `mailbox.deadline_ms`
+    pub deadline: Duration,
+    /// `actors.idle_timeout_ms`
+    pub idle_timeout: Duration,
+    /// `faults.reply_before_commit`, to prove that the durability test sees it; never in a release build.
+    pub reply_before_commit: bool,
+}
+
+/// A running partition.
+#[derive(Debug)]
+pub struct Partition<C> {
+    /// The way in.
+    pub handle: Handle<C>,
+    thread: JoinHandle<()>,
+}
+
+/// Gauges are read this often, and this long a silent partition sleeps at most.
+const HOUSEKEEPING: Duration = Duration::from_millis(500);
+/// Pause between two attempts to reopen a failed store: from, to.
+const REOPEN_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// Decide a batch over a shared store at most this often before its callers are told to come back.
+const MAX_CONFLICTS: u32 = 8;
+
+/// Starts a partition's thread over a workload whose store is open.
+///
+/// # Errors
+/// The operating system's, when it has no thread to give.
+pub fn spawn<W: Workload>(
+    index: u32,
+    workload: W,
+    limits: Limits,
+    clock: Clock,
+) -> std::io::Result<Partition<W::Command>> {
+    let mailbox = Arc::new(Mailbox::new(limits.capacity, limits.actor_capacity));
+    let health = Health::default();
+    let metrics = PartitionMetrics::new(index);
+    let handle = Handle {
+        mailbox: Arc::clone(&mailbox),
+        health: health.clone(),
+        deadline: limits.deadline,
+        overloads: metrics.overloads.clone(),
+    };
+    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics };
+    worker.health.set(true);
+    let thread =
+        std::thread::Builder::new().name(format!("partition-{index}")).spawn(move || worker.run())?;
+    Ok(Partition { handle, thread })
+}
+
+impl<C> Partition<C> {
+    /// Waits for the thread, which ends once its handle is closed and its queue is empty.
+    pub fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("a partition's thread ended in a panic");
+        }
+    }
+}
+
+struct Worker<W: Workload> {
+    index: u32,
+    workload: W,
+    limits: Limits,
+    clock: Clock,
+    mailbox: Arc<Mailbox<W::Command>>,
+    health: Health,
+    metrics: PartitionMetrics,
+}
+
+/// How far a batch got, for the answer that it gets when it fails.
+struct Failure {
+    refusal: Refusal,
+    cause: String,
+}
+
+impl<W: Workload> Worker<W> {
+    fn run(mut self) {
+        let _down_at_the_end = DownOnDrop(self.health.clone());
+        let mut waiting = Vec::new();
+        let mut batch = Vec::new();
+        let mut last_housekeeping = Instant::now();
+        let mut last_idle_sweep = Instant::now();
+        loop {
+            let drained = self.mailbox.drain(
+                &mut waiting,
+                self.limits.batch_max,
+                self.limits.max_per_actor,
+                HOUSEKEEPING,
+            );
+            match drained {
+                Drained::Closed => break,
+                Drained::Idle => {}
+                Drained::Batch => {
+                    self.drop_late(&mut waiting, &mut batch);
+                    self.serve(&mut batch);
+                }
+            }
+            if last_housekeeping.elapsed() >= HOUSEKEEPING {
+                last_housekeeping = Instant::now();
+                self.metrics.observe(self.mailbox.depth(), &self.workload.vitals());
+            }
+            if last_idle_sweep.elapsed() >= self.limits.idle_timeout {
+                last_idle_sweep = Instant::now();
+                self.workload.forget_idle();
+            }
+        }
+        if let Err(error) = self.workload.checkpoint() {
+            tracing::warn!(partition = self.index, %error, "the last checkpoint failed; the log is replayed at the next start");
+        }
+    }
+
+    /// Commands that waited past their deadline are surely not done, and their callers may be gone.
+    fn drop_late(&self, waiting: &mut Vec<Waiting<W::Command>>, batch: &mut Vec<W::Command>) {
+        let now = Instant::now();
+        for Waiting { deadline, command } in waiting.drain(..) {
+            if now >= deadline {
+                self.metrics.expired.increment(1);
+                command.refuse(Refusal::Overloaded);
+            } else {
+                batch.push(command);
+            }
+        }
+    }
+
+    fn serve(&mut self, batch: &mut Vec<W::Command>) {
+        if batch.is_empty() {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a batch is far below 2^52")]
+        self.metrics.batch_commands.record(batch.len() as f64);
+        let mut committing = false;
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.decide_and_commit(batch, &mut committing)));
+        let failure = match attempt {
+            Ok(Ok(())) => {
+                batch.drain(..).for_each(Command::release);
+                return;
+            }
+            Ok(Err(failure)) => failure,
+            Err(panic) => Failure {
+                refusal: if committing { Refusal::OutcomeUnknown } else { Refusal::Unavailable },
+                cause: format!("panic: {}", panic_message(&*panic)),
+            },
+        };
+        self.recover(batch, &failure);
+    }
+
+    fn decide_and_commit(
+        &mut self,
+        batch: &mut Vec<W::Command>,
+        committing: &mut bool,
+    ) -> Result<(), Failure> {
+        let now_ms = self.clock.now_ms();
+        let mut conflicts = 0;
+        while self.workload.decide(batch, now_ms).map_err(|error| Failure::before_commit(&error))?
+            == Decided::Conflict
+        {
+            self.workload.rollback().map_err(|error| Failure::before_commit(&error))?;
+            conflicts += 1;
+            if conflicts == MAX_CONFLICTS {
+                batch.drain(..).for_each(|command| command.refuse(Refusal::Overloaded));
+                return Ok(());
+            }
+        }
+        if self.limits.reply_before_commit {
+            batch.drain(..).for_each(Command::release);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        *committing = true;
+        let started = Instant::now();
+        self.workload.commit(now_ms).map_err(|error| Failure::at_commit(&error))?;
+        self.metrics.commit_seconds.record(started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn recover(&mut self, batch: &mut Vec<W::Command>, failure: &Failure) {
+        tracing::error!(partition = self.index, commands = batch.len(), cause = %failure.cause,
+            "a batch failed; its callers get an error and memory is reloaded");
+        self.metrics.failures.increment(1);
+        let full = failure.refusal == Refusal::DiskFull;
+        // A full disk has not hurt the connection, and an open one can still read: reopening needs
+        // room that is not there.
+        if full && self.workload.rollback().is_ok() {
+            batch.drain(..).for_each(|command| command.refuse(failure.refusal));
+            return;
+        }
+        self.health.set(false);
+        self.metrics.up.set(0.0);
+        batch.drain(..).for_each(|command| command.refuse(failure.refusal));
+        let mut pause = REOPEN_PAUSE.0;
+        while let Err(error) = self.reopen() {
+            tracing::error!(partition = self.index, cause = %error, "reopening failed; trying again");
+            self.refuse_waiting();
+            if self.mailbox.is_closed() {
+                return;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(REOPEN_PAUSE.1);
+        }
+        self.refuse_waiting();
+        self.health.set(true);
+        self.metrics.up.set(1.0);
+        tracing::info!(partition = self.index, "the partition is up again");
+    }
+
+    fn reopen(&mut self) -> Result<(), String> {
+        catch_unwind(AssertUnwindSafe(|| self.workload.reopen()))
+            .map_err(|panic| panic_message(&*panic))?
+            .map_err(|error| error.to_string())
+    }
+
+    /// What queued up before the failure was seen is surely not done; waiting longer helps nobody.
+    fn refuse_waiting(&self) {
+        let mut waiting = Vec::new();
+        self.mailbox.drain_all(&mut waiting);
+        waiting.into_iter().for_each(|waiting| waiting.command.refuse(Refusal::Unavailable));
+    }
+}
+
+impl Failure {
+    fn before_commit(error: &store::Error) -> Self {
+        let refusal = if error.is_disk_full() { Refusal::DiskFull } else { Refusal::Unavailable };
+        Self { refusal, cause: error.to_string() }
+    }
+
+    fn at_commit(error: &store::Error) -> Self {
+        // The commit mark is written last: without room for it the transaction is surely not there. After
+        // any other error it may be.
+        let refusal = if error.is_disk_full() { Refusal::DiskFull } else { Refusal::OutcomeUnknown };
+        Self { refusal, cause: format!("commit: {error}") }
+    }
+}
+
+/// However the thread ends, its partition takes nothing more.
+struct DownOnDrop(Health);
+
+impl Drop for DownOnDrop {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+}

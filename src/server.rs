@@ -1,0 +1,273 @@
+//! The wiring: what starts, in which order, and how it stops.
+//!
+//! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
+//! roll-up, accept. Stop, the other way round: accept no more, finish what is in flight, one last
+//! roll-up, let the partitions empty their queues and checkpoint.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing_appender::non_blocking::ErrorCounter;
+
+use crate::config::Config;
+use crate::data_dir::{self, DataDir};
+use crate::engine::{Command, Engine};
+use crate::http::auth::Keys;
+use crate::http::router::{self, App, Shared};
+use crate::http::serve::{self, Bounds};
+use crate::likes::Shards;
+use crate::likes::actor::LikesActors;
+use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
+use crate::likes::types::partition_of_shard;
+use crate::metrics::ConnectionMetrics;
+use crate::partition::clock::SteppedBack;
+use crate::partition::worker::{self, Limits, Partition};
+use crate::partition::{Clock, Port};
+use crate::reservations::Workshops;
+use crate::reservations::actor::ReservationActors;
+use crate::store;
+use crate::store::SummaryStore;
+use crate::store::sqlite::summary::SqliteSummary;
+use crate::store::sqlite::{Identity, SqliteStore};
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address is taken, or not this machine's.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The data directory.
+    #[error(transparent)]
+    DataDir(#[from] data_dir::Error),
+    /// A file in it.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The clock.
+    #[error(transparent)]
+    Clock(#[from] SteppedBack),
+    /// No thread.
+    #[error("cannot start a partition's thread: {0}")]
+    Thread(std::io::Error),
+    /// The roll-up's schedule.
+    #[error("rollup.schedule: {0}")]
+    Schedule(String),
+}
+
+/// What the process has one of, whatever runs in it.
+#[derive(Debug, Clone, Default)]
+pub struct Process {
+    /// Renders the metrics.
+    pub metrics: Option<PrometheusHandle>,
+    /// Counts dropped log lines.
+    pub log_dropped: Option<ErrorCounter>,
+}
+
+/// A running service.
+#[derive(Debug)]
+pub struct Running {
+    /// Where the public API listens.
+    pub public: SocketAddr,
+    /// Where the admin API listens.
+    pub admin: SocketAddr,
+    drain_timeout: Duration,
+    draining: CancellationToken,
+    connections: TaskTracker,
+    schedule: Schedule,
+    stop_rollup: CancellationToken,
+    rollup: JoinHandle<()>,
+    partitions: Vec<Partition<Command>>,
+    /// Held until everything is down.
+    _data: DataDir,
+}
+
+/// Starts the service; it accepts when this returns.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn start(config: &Config, process: Process) -> Result<Running, Error> {
+    let public = listen(config.server.listen).await?;
+    let admin = listen(config.server.admin_listen).await?;
+    let data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
+    let manifest = data.manifest();
+
+    let stores = open_stores(&data, config)?;
+    let clock = start_clock(&stores, config)?;
+    let mut partitions = Vec::new();
+    for (index, store) in (0..).zip(stores) {
+        let engine = engine(store, index, &data, config);
+        partitions.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
+    }
+
+    let patience = Duration::from_millis(config.server.request_timeout_ms);
+    let shards = Shards::new(ports(&partitions), manifest.shards, patience);
+    let mut summary_store = SqliteSummary::open(&data.summary_file(), &manifest.data_id, &config.sqlite)?;
+    let progress = summary_store.progress(manifest.shards)?;
+    let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress);
+    let stop_rollup = CancellationToken::new();
+    let start = rollup::Start {
+        shards: shards.clone(),
+        store: summary_store,
+        summary: summary.clone(),
+        progress,
+        clock: clock.clone(),
+        page_items: config.rollup.page_items,
+        patience,
+    };
+    let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
+    rollup.knock();
+    let schedule = schedule::start(&config.rollup.schedule, rollup.clone())
+        .await
+        .map_err(|error| Error::Schedule(error.to_string()))?;
+
+    let draining = CancellationToken::new();
+    let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
+        let handle = partition.handle.clone();
+        Box::new(move || handle.is_up())
+    };
+    let app = App::new(Shared {
+        shards,
+        rollup,
+        summary,
+        workshops: Workshops::new(ports(&partitions), patience),
+        clock,
+        partitions: partitions.iter().map(up).collect(),
+        draining: draining.clone(),
+        keys: Keys::from(&config.auth),
+        limits: config.into(),
+        routes: Default::default(),
+        metrics: process.metrics,
+        log_dropped: process.log_dropped,
+    });
+    let connections = TaskTracker::new();
+    let accept = |(listener, router, name): (Listener, _, _)| {
+        let metrics = ConnectionMetrics::new(name);
+        tokio::spawn(serve::serve(
+            listener.socket,
+            router,
+            bounds(config),
+            metrics,
+            draining.clone(),
+            connections.clone(),
+        ));
+        listener.address
+    };
+    Ok(Running {
+        public: accept((public, router::public(&app, config.server.noop_routes), "public")),
+        admin: accept((admin, router::admin(&app), "admin")),
+        drain_timeout: Duration::from_millis(config.server.drain_timeout_ms),
+        draining,
+        connections,
+        schedule,
+        stop_rollup,
+        rollup: rollup_task,
+        partitions,
+        _data: data,
+    })
+}
+
+impl Running {
+    /// Stops: accepts no more, finishes what is in flight (for `server.drain_timeout_ms` at most), rolls
+    /// up once more, checkpoints.
+    pub async fn stop(self) {
+        self.draining.cancel();
+        self.connections.close();
+        if tokio::time::timeout(self.drain_timeout, self.connections.wait()).await.is_err() {
+            tracing::warn!(connections = self.connections.len(), "not everything in flight finished in time");
+        }
+        self.schedule.stop().await;
+        self.stop_rollup.cancel();
+        if self.rollup.await.is_err() {
+            tracing::error!("the roll-up's task ended in a panic");
+        }
+        for partition in &self.partitions {
+            partition.handle.close();
+        }
+        let join = move || self.partitions.into_iter().for_each(Partition::join);
+        if tokio::task::spawn_blocking(join).await.is_err() {
+            tracing::error!("waiting for the partitions ended in a panic");
+        }
+    }
+}
+
+struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+async fn listen(address: SocketAddr) -> Result<Listener, Error> {
+    let failed = |source| Error::Listen { address, source };
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    // The port that was given, where port 0 was asked for.
+    let address = socket.local_addr().map_err(failed)?;
+    Ok(Listener { socket, address })
+}
+
+fn open_stores(data: &DataDir, config: &Config) -> Result<Vec<SqliteStore>, store::Error> {
+    let open = |partition| {
+        let identity = Identity { data_id: data.manifest().data_id.clone(), partition };
+        SqliteStore::open(&data.partition_file(partition), identity, config.sqlite.clone())
+    };
+    (0..data.manifest().partitions).map(open).collect()
+}
+
+fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> {
+    let marks = stores.iter().map(SqliteStore::clock_mark_ms).collect::<Result<Vec<_>, _>>()?;
+    let mark_ms = marks.into_iter().max().unwrap_or(0);
+    let max_step_ms = match config.clock.allow_step_back {
+        true => i64::MAX,
+        false => i64::try_from(config.clock.max_step_ms).unwrap_or(i64::MAX),
+    };
+    Ok(Clock::system(mark_ms, max_step_ms)?)
+}
+
+fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -> Engine<SqliteStore> {
+    let manifest = data.manifest();
+    let here = |shard: &u32| partition_of_shard(*shard, manifest.partitions) == partition;
+    let max_resident = config.actors.max_resident;
+    let likes = LikesActors::new((0..manifest.shards).filter(here).collect(), max_resident);
+    let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
+    let engine = Engine::new(store, likes, reservations);
+    #[cfg(debug_assertions)]
+    let engine = engine.with_faults(config.faults.clone());
+    engine
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        batch_max: config.batch.max,
+        max_per_actor: config.batch.max_per_actor,
+        capacity: config.mailbox.capacity,
+        actor_capacity: config.mailbox.actor_capacity,
+        deadline: Duration::from_millis(config.mailbox.deadline_ms),
+        idle_timeout: Duration::from_millis(config.actors.idle_timeout_ms),
+        #[cfg(debug_assertions)]
+        reply_before_commit: config.faults.reply_before_commit,
+        #[cfg(not(debug_assertions))]
+        reply_before_commit: false,
+    }
+}
+
+fn bounds(config: &Config) -> Bounds {
+    Bounds {
+        max_connections: config.server.max_connections,
+        header_timeout: Duration::from_millis(config.server.header_timeout_ms),
+        retry_after_s: config.server.retry_after_s,
+    }
+}
+
+fn ports<C: Send + 'static>(partitions: &[Partition<Command>]) -> Vec<Box<dyn Port<C>>>
+where
+    C: Into<Command>,
+{
+    partitions.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Port<C>>).collect()
+}

@@ -1,0 +1,107 @@
+//! Where state is kept: load these keys, save these changes, in one transaction. Stores are dumb.
+//!
+//! A store that is exclusive (embedded SQLite: one process, one thread) lets its actors trust what
+//! memory holds. A shared one (PostgreSQL, later) does not: there every batch loads what it rests on,
+//! and [`Saved::Conflict`] sends the batch back to be decided again. `tests/it/store_conformance.rs`
+//! states what every store must do.
+
+pub mod likes;
+pub mod reservations;
+pub mod sqlite;
+pub mod summary;
+
+pub use likes::LikesStore;
+pub use reservations::ReservationsStore;
+pub use summary::SummaryStore;
+
+/// What goes wrong in a store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No room on the disk.
+    #[error("the disk is full: {0}")]
+    DiskFull(String),
+    /// A file written by a newer headcount.
+    #[error("{file} has schema {found}, this headcount knows up to {known}: use a newer headcount")]
+    Newer {
+        /// The file.
+        file: String,
+        /// Its schema version.
+        found: i64,
+        /// The newest that this build knows.
+        known: i64,
+    },
+    /// A file that is not what its place says: of another directory, another partition, another program.
+    #[error("{file} does not belong here: {why}")]
+    Foreign {
+        /// The file.
+        file: String,
+        /// What differs.
+        why: String,
+    },
+    /// Everything else, in the engine's words.
+    #[error("{0}")]
+    Engine(String),
+}
+
+impl Error {
+    /// Whether room on the disk would help.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Self::DiskFull(_))
+    }
+}
+
+/// Whether a save found the keys as they were loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Saved {
+    /// Everything is in the transaction.
+    Done,
+    /// A key has changed since it was loaded: roll back, load again, decide again.
+    Conflict,
+}
+
+/// One transaction at a time over everything that a partition keeps.
+pub trait Transactions {
+    /// True when nobody else writes, so that memory may be trusted from one batch to the next.
+    const EXCLUSIVE: bool;
+
+    /// Starts a writing transaction.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn begin(&mut self) -> Result<(), Error>;
+
+    /// Makes the transaction durable, and `now_ms` the latest time known to be stored if it changed
+    /// anything.
+    ///
+    /// # Errors
+    /// The engine's. On any but [`Error::DiskFull`] the transaction may be stored.
+    fn commit(&mut self, now_ms: i64) -> Result<(), Error>;
+
+    /// Undoes the transaction, if one is open.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn rollback(&mut self) -> Result<(), Error>;
+
+    /// Closes and opens afresh.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn reopen(&mut self) -> Result<(), Error>;
+
+    /// Brings the log of recent changes into the main file.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn checkpoint(&mut self) -> Result<(), Error>;
+
+    /// Bytes in the log of recent changes.
+    fn log_bytes(&self) -> u64;
+}
+
+/// All that a partition needs of its store.
+pub trait Store: Transactions + LikesStore + ReservationsStore + Send + 'static {}
+
+impl<S: Transactions + LikesStore + ReservationsStore + Send + 'static> Store for S {}

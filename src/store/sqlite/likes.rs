@@ -1,0 +1,179 @@
+//! Likes in SQLite.
+
+use rusqlite::OptionalExtension;
+
+use super::SqliteStore;
+use crate::store::likes::{
+    ChangePosition, ChangedCounter, Counter, CounterKey, ItemKey, LikesChanges, LikesStore, Membership,
+};
+use crate::store::{Error, Saved};
+
+impl LikesStore for SqliteStore {
+    fn load_items(&mut self, names: &[&str]) -> Result<Vec<Option<ItemKey>>, Error> {
+        let mut select = self.connection.prepare_cached("SELECT item_id FROM items WHERE name = ?1")?;
+        names
+            .iter()
+            .map(|name| Ok(select.query_row([name], |row| row.get(0).map(ItemKey)).optional()?))
+            .collect()
+    }
+
+    fn create_items(&mut self, names: &[&str]) -> Result<Vec<ItemKey>, Error> {
+        let mut insert = self.connection.prepare_cached("INSERT INTO items (name) VALUES (?1)")?;
+        names.iter().map(|name| Ok(ItemKey(insert.insert([name])?))).collect()
+    }
+
+    fn load_memberships(&mut self, keys: &[Membership<'_>]) -> Result<Vec<bool>, Error> {
+        let mut select =
+            self.connection.prepare_cached("SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+        keys.iter().map(|key| Ok(select.exists((key.user, key.item.0))?)).collect()
+    }
+
+    fn load_counters(&mut self, keys: &[CounterKey]) -> Result<Vec<Option<Counter>>, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT members, base, version FROM shard_counters WHERE shard = ?1 AND item_id = ?2",
+        )?;
+        let load = |key: &CounterKey| {
+            let row = select.query_row((key.shard, key.item.0), |row| {
+                Ok(Counter { members: row.get(0)?, base: row.get(1)?, version: row.get(2)? })
+            });
+            Ok(row.optional()?)
+        };
+        keys.iter().map(load).collect()
+    }
+
+    fn save_likes(&mut self, changes: &LikesChanges<'_>) -> Result<Saved, Error> {
+        let mut insert = self.connection.prepare_cached(
+            "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        )?;
+        for row in &changes.added {
+            if insert.execute((row.user, row.item.0, changes.now_s))? != 1 {
+                return Ok(Saved::Conflict);
+            }
+        }
+        let mut delete =
+            self.connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+        for row in &changes.removed {
+            if delete.execute((row.user, row.item.0))? != 1 {
+                return Ok(Saved::Conflict);
+            }
+        }
+        let mut create = self.connection.prepare_cached(
+            "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO NOTHING",
+        )?;
+        let mut update = self.connection.prepare_cached(
+            "UPDATE shard_counters SET members = ?3, base = ?4, version = ?5
+             WHERE shard = ?1 AND item_id = ?2 AND members = ?6 AND base = ?7 AND version = ?8",
+        )?;
+        for change in &changes.counters {
+            let (key, after) = (change.key, change.after);
+            let written = match change.before {
+                None => create.execute((key.shard, key.item.0, after.members, after.base, after.version))?,
+                Some(before) => update.execute((
+                    key.shard,
+                    key.item.0,
+                    after.members,
+                    after.base,
+                    after.version,
+                    before.members,
+                    before.base,
+                    before.version,
+                ))?,
+            };
+            if written != 1 {
+                return Ok(Saved::Conflict);
+            }
+        }
+        Ok(Saved::Done)
+    }
+
+    fn newest_version(&mut self, shard: u32) -> Result<i64, Error> {
+        let newest: Option<i64> = self
+            .connection
+            .prepare_cached(
+                "SELECT max(version) FROM (
+                   SELECT max(version) AS version FROM shard_counters WHERE shard = ?1
+                   UNION ALL SELECT version FROM version_floors WHERE shard = ?1)",
+            )?
+            .query_row([shard], |row| row.get(0))?;
+        Ok(newest.unwrap_or(0))
+    }
+
+    fn changed_counters(
+        &mut self,
+        shard: u32,
+        after: ChangePosition,
+        up_to: i64,
+        limit: u32,
+    ) -> Result<Vec<ChangedCounter>, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT i.name, c.members + c.base, c.version, c.item_id
+             FROM shard_counters AS c JOIN items AS i ON i.item_id = c.item_id
+             WHERE c.shard = ?1 AND (c.version, c.item_id) > (?2, ?3) AND c.version <= ?4
+             ORDER BY c.version, c.item_id LIMIT ?5",
+        )?;
+        let rows = select.query_map((shard, after.version, after.item.0, up_to, limit), |row| {
+            let position = ChangePosition { version: row.get(2)?, item: ItemKey(row.get(3)?) };
+            Ok(ChangedCounter { item: row.get(0)?, total: row.get(1)?, position })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn delete_item(&mut self, name: &str, shards: &[u32]) -> Result<bool, Error> {
+        let Some(item) = self
+            .connection
+            .prepare_cached("DELETE FROM items WHERE name = ?1 RETURNING item_id")?
+            .query_row([name], |row| row.get::<_, i64>(0))
+            .optional()?
+        else {
+            return Ok(false);
+        };
+        for sql in [
+            "INSERT INTO version_floors (shard, version)
+             SELECT shard, version FROM shard_counters WHERE shard = ?1 AND item_id = ?2
+             ON CONFLICT (shard) DO UPDATE SET version = max(version, excluded.version)",
+            "DELETE FROM shard_counters WHERE shard = ?1 AND item_id = ?2",
+            "DELETE FROM base_ledger WHERE shard = ?1 AND item_id = ?2",
+        ] {
+            let mut delete = self.connection.prepare_cached(sql)?;
+            for shard in shards {
+                delete.execute((shard, item))?;
+            }
+        }
+        self.connection.prepare_cached("INSERT INTO unswept_items (item_id) VALUES (?1)")?.execute([item])?;
+        Ok(true)
+    }
+
+    fn unswept_items(&mut self) -> Result<Vec<ItemKey>, Error> {
+        let mut select = self.connection.prepare_cached("SELECT item_id FROM unswept_items")?;
+        let rows = select.query_map([], |row| row.get(0).map(ItemKey))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn sweep_memberships(
+        &mut self,
+        dead: &[ItemKey],
+        after: Option<(String, ItemKey)>,
+        limit: u32,
+    ) -> Result<Option<(String, ItemKey)>, Error> {
+        let (user, item) = after.unwrap_or((String::new(), ItemKey(i64::MIN)));
+        let mut select = self.connection.prepare_cached(
+            "SELECT user, item_id FROM memberships WHERE (user, item_id) > (?1, ?2)
+             ORDER BY user, item_id LIMIT ?3",
+        )?;
+        let seen = select
+            .query_map((user, item.0, limit), |row| Ok((row.get::<_, String>(0)?, ItemKey(row.get(1)?))))?
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut delete =
+            self.connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+        for (user, item) in seen.iter().filter(|(_, item)| dead.contains(item)) {
+            delete.execute((user, item.0))?;
+        }
+        Ok(if seen.len() < limit as usize { None } else { seen.into_iter().next_back() })
+    }
+
+    fn forget_swept(&mut self, items: &[ItemKey]) -> Result<(), Error> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM unswept_items WHERE item_id = ?1")?;
+        items.iter().try_for_each(|item| delete.execute([item.0]).map(drop)).map_err(Error::from)
+    }
+}

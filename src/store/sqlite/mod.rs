@@ -1,0 +1,128 @@
+//! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
+
+mod likes;
+pub mod open;
+mod reservations;
+pub mod summary;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::{Error, Transactions};
+use open::{Pragmas, Schema};
+
+/// The schema steps of a partition's file, in order. A step that has shipped never changes.
+pub const PARTITION_SCHEMA: Schema =
+    Schema { application_id: 0x6863_7061, steps: &[include_str!("schema/partition_001.sql")] };
+
+/// A partition's file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    connection: Connection,
+    file: PathBuf,
+    identity: Identity,
+    pragmas: Pragmas,
+    changes_at_begin: u64,
+}
+
+/// Whose file it is: checked at every opening, so that a file in the wrong place is not written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The data directory's id.
+    pub data_id: String,
+    /// The partition's number.
+    pub partition: u32,
+}
+
+impl SqliteStore {
+    /// Opens a partition's file, creating what is missing and touching nothing that is there.
+    ///
+    /// # Errors
+    /// [`Error::Newer`], [`Error::Foreign`], or the engine's.
+    pub fn open(file: &Path, identity: Identity, pragmas: Pragmas) -> Result<Self, Error> {
+        let connection = open::open(file, &pragmas, &PARTITION_SCHEMA)?;
+        check_identity(&connection, file, &identity)?;
+        Ok(Self { connection, file: file.to_owned(), identity, pragmas, changes_at_begin: 0 })
+    }
+
+    /// The latest time that a decision was stored at, in ms since 1970; 0 in a new file.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn clock_mark_ms(&self) -> Result<i64, Error> {
+        Ok(self.connection.query_row("SELECT clock_mark_ms FROM identity", [], |row| row.get(0))?)
+    }
+}
+
+fn check_identity(connection: &Connection, file: &Path, expected: &Identity) -> Result<(), Error> {
+    connection.execute(
+        "INSERT INTO identity (singleton, data_id, partition, clock_mark_ms) VALUES (1, ?1, ?2, 0)
+         ON CONFLICT (singleton) DO NOTHING",
+        (&expected.data_id, expected.partition),
+    )?;
+    let found = connection.query_row("SELECT data_id, partition FROM identity", [], |row| {
+        Ok(Identity { data_id: row.get(0)?, partition: row.get(1)? })
+    })?;
+    if found == *expected {
+        return Ok(());
+    }
+    let why = format!(
+        "it is partition {} of data directory {}, expected partition {} of {}",
+        found.partition, found.data_id, expected.partition, expected.data_id
+    );
+    Err(Error::Foreign { file: file.display().to_string(), why })
+}
+
+impl Transactions for SqliteStore {
+    const EXCLUSIVE: bool = true;
+
+    fn begin(&mut self) -> Result<(), Error> {
+        // IMMEDIATE: a deferred transaction that reads first may be unable to write at all.
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        self.changes_at_begin = self.connection.total_changes();
+        Ok(())
+    }
+
+    fn commit(&mut self, now_ms: i64) -> Result<(), Error> {
+        if self.connection.total_changes() != self.changes_at_begin {
+            self.connection
+                .prepare_cached("UPDATE identity SET clock_mark_ms = ?1 WHERE clock_mark_ms < ?1")?
+                .execute([now_ms])?;
+        }
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    fn rollback(&mut self) -> Result<(), Error> {
+        if !self.connection.is_autocommit() {
+            self.connection.prepare_cached("ROLLBACK")?.execute([])?;
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), Error> {
+        // The old connection closes first (an in-memory one stands in for a moment): two of one process
+        // on a file would share locks.
+        self.connection = Connection::open_in_memory()?;
+        *self = Self::open(&self.file, self.identity.clone(), self.pragmas.clone())?;
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        open::checkpoint(&self.connection)
+    }
+
+    fn log_bytes(&self) -> u64 {
+        open::wal_bytes(&self.file)
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull(error.to_string()),
+            _ => Self::Engine(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Opening a file: every pragma set explicitly, the schema brought up step by step.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::config::{Sqlite, Synchronous};
+use crate::store::Error;
+
+/// The pragmas of a connection, from the `[sqlite]` settings.
+pub type Pragmas = Sqlite;
+
+/// A kind of file: its mark, and its schema steps over `PRAGMA user_version`.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema {
+    /// `PRAGMA application_id`: tells these files from any other program's.
+    pub application_id: i32,
+    /// Step n brings version n - 1 to n.
+    pub steps: &'static [&'static str],
+}
+
+/// Opens or creates a file for its one writer.
+///
+/// # Errors
+/// [`Error::Newer`], [`Error::Foreign`], or the engine's.
+pub fn open(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connection, Error> {
+    let mut connection = Connection::open(file)?;
+    connection.busy_timeout(std::time::Duration::from_millis(pragmas.busy_timeout_ms))?;
+    refuse_foreign(&connection, file, schema)?;
+    // The page size must come first: it is fixed once the file has its first page.
+    connection.pragma_update(None, "page_size", pragmas.page_size_bytes)?;
+    set_mode(&connection, "journal_mode", "WAL", "wal")?;
+    connection.pragma_update(None, "synchronous", pragmas.synchronous.as_str())?;
+    connection.pragma_update(None, "cache_size", -i64::from(pragmas.cache_kib))?;
+    connection.pragma_update(None, "wal_autocheckpoint", pragmas.wal_autocheckpoint_pages)?;
+    connection.pragma_update(None, "journal_size_limit", pragmas.journal_size_limit_bytes)?;
+    connection.pragma_update(None, "mmap_size", pragmas.mmap_size_bytes)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    connection.pragma_update(None, "locking_mode", "NORMAL")?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.set_prepared_statement_cache_capacity(pragmas.statement_cache as usize);
+    migrate(&mut connection, file, schema)?;
+    sync_recovered_log(file, pragmas)?;
+    Ok(connection)
+}
+
+/// A process that was killed may leave commits in the log that it wrote and never synced. They are read
+/// back from the system's cache; before anybody is told of them, they must be on the disk.
+fn sync_recovered_log(file: &Path, pragmas: &Pragmas) -> Result<(), Error> {
+    if pragmas.synchronous == Synchronous::Off {
+        return Ok(());
+    }
+    match std::fs::File::options().write(true).open(wal_file(file)) {
+        Ok(wal) => wal.sync_data().map_err(|error| Error::Engine(format!("syncing the log: {error}"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::Engine(format!("opening the log: {error}"))),
+    }
+}
+
+/// Opens an existing file to look at it, beside its writer or without one.
+///
+/// # Errors
+/// As [`open`]; also when the file is missing.
+pub fn open_for_reading(file: &Path, schema: &Schema) -> Result<Connection, Error> {
+    // Not SQLITE_OPEN_READ_ONLY: a reader of a write-ahead log that nobody has open must create its index.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "query_only", true)?;
+    refuse_foreign(&connection, file, schema)?;
+    refuse_newer(&connection, file, schema)?;
+    Ok(connection)
+}
+
+/// Brings the write-ahead log into the file and empties it.
+///
+/// # Errors
+/// The engine's.
+pub fn checkpoint(connection: &Connection) -> Result<(), Error> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Bytes in a file's write-ahead log.
+#[must_use]
+pub fn wal_bytes(file: &Path) -> u64 {
+    std::fs::metadata(wal_file(file)).map_or(0, |metadata| metadata.len())
+}
+
+fn wal_file(file: &Path) -> PathBuf {
+    let mut wal = file.as_os_str().to_owned();
+    wal.push("-wal");
+    wal.into()
+}
+
+fn set_mode(connection: &Connection, pragma: &str, value: &str, expected: &str) -> Result<(), Error> {
+    let mut found = String::new();
+    connection.pragma_update_and_check(None, pragma, value, |row| {
+        found = row.get(0)?;
+        Ok(())
+    })?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Engine(format!("{pragma} is {found}, not {expected}: this file system cannot hold it")))
+}
+
+fn refuse_foreign(connection: &Connection, file: &Path, schema: &Schema) -> Result<(), Error> {
+    let found: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if found == schema.application_id || (found == 0 && tables == 0) {
+        return Ok(());
+    }
+    let why = "it is not a headcount file of this kind".to_owned();
+    Err(Error::Foreign { file: file.display().to_string(), why })
+}
+
+fn refuse_newer(connection: &Connection, file: &Path, schema: &Schema) -> Result<i64, Error> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let known = i64::try_from(schema.steps.len()).unwrap_or(i64::MAX);
+    if found <= known {
+        return Ok(found);
+    }
+    Err(Error::Newer { file: file.display().to_string(), found, known })
+}
+
+fn migrate(connection: &mut Connection, file: &Path, schema: &Schema) -> Result<(), Error> {
+    let found = refuse_newer(connection, file, schema)?;
+    for (version, step) in (1_i64..).zip(schema.steps).filter(|(version, _)| *version > found) {
+        let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "application_id", schema.application_id)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}

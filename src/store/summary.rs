@@ -1,0 +1,64 @@
+//! What a store does for the roll-up: totals by item, and how far each shard has been carried.
+
+use super::Error;
+
+/// An item's total, rolled up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummaryRow {
+    /// The sum of the parts.
+    pub total: i64,
+    /// The run that last changed it.
+    pub version: u64,
+    /// What each shard adds, by shard number.
+    pub parts: Vec<i64>,
+}
+
+/// How far the roll-up has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The last run that changed something.
+    pub run: u64,
+    /// The shards were read at this time, in ms since 1970.
+    pub as_of_ms: i64,
+    /// The newest version carried, by shard number.
+    pub watermarks: Vec<i64>,
+}
+
+/// Totals and watermarks change together, in one durable transaction a call.
+pub trait SummaryStore: Send + 'static {
+    /// The stored progress, with a watermark for each of `shards` shards.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn progress(&mut self, shards: u32) -> Result<Progress, Error>;
+
+    /// The rows of items, in the order of the question.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn load(&mut self, items: &[&str]) -> Result<Vec<Option<SummaryRow>>, Error>;
+
+    /// Stores rows, absolute and whole, with the progress that they make.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn save(&mut self, rows: &[(&str, SummaryRow)], progress: &Progress) -> Result<(), Error>;
+
+    /// Notes that an item is being deleted.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn note_deletion(&mut self, item: &str) -> Result<(), Error>;
+
+    /// Deletions noted and not finished.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn unfinished_deletions(&mut self) -> Result<Vec<String>, Error>;
+
+    /// Removes a deleted item's row and the note, as run `run`.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn finish_deletion(&mut self, item: &str, run: u64) -> Result<(), Error>;
+}
