@@ -241,13 +241,11 @@ impl ConnectionMetrics {
 }
 
 /// A route's latency.
-#[must_use]
 pub fn http_seconds(route: &str) -> Histogram {
     histogram!(HTTP_SECONDS, "route" => route.to_owned())
 }
 
 /// A route's answers of one status.
-#[must_use]
 pub fn http_requests(route: &str, method: &'static str, status: u16) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string())
 }

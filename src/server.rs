@@ -265,9 +265,6 @@ fn bounds(config: &Config) -> Bounds {
     }
 }
 
-fn ports<C: Send + 'static>(partitions: &[Partition<Command>]) -> Vec<Box<dyn Port<C>>>
-where
-    C: Into<Command>,
-{
+fn ports<C: Into<Command> + 'static>(partitions: &[Partition<Command>]) -> Vec<Box<dyn Port<C>>> {
     partitions.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Port<C>>).collect()
 }

@@ -64,12 +64,12 @@ impl Config {
         let keys = &self.auth.keys;
         let mut problems = Vec::new();
         for (index, key) in keys.iter().enumerate() {
-            if let Some(first) = keys[..index].iter().position(|other| other.name == key.name) {
+            if let Some(first) = keys.iter().take(index).position(|other| other.name == key.name) {
                 let (at, name) = (format!("auth.keys[{index}].name"), Value::String(key.name.clone()));
                 let why = format_args!("must differ from the name of auth.keys[{first}]");
                 problems.push(Problem::value(&source, &at, &name, why));
             }
-            if let Some(first) = keys[..index].iter().position(|other| other.sha256 == key.sha256) {
+            if let Some(first) = keys.iter().take(index).position(|other| other.sha256 == key.sha256) {
                 let why =
                     format_args!("(value not shown): must differ from the sha256 of auth.keys[{first}]");
                 problems.push(Problem::key(&source, &format!("auth.keys[{index}].sha256"), why));

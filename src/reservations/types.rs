@@ -82,7 +82,8 @@ impl Seats {
         // Far below 2^53, where every whole number is exact.
         let in_range = number.fract() == 0.0 && number >= 1.0 && number <= f64::from(max);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
-        in_range.then(|| Self(number as u32))
+        let seats = Self(number as u32);
+        in_range.then_some(seats)
     }
 
     /// The number.
