@@ -4,6 +4,7 @@
 //! and ends the binary; [`client`] talks to it.
 
 mod client;
+mod readme;
 mod service;
 
 mod seed_lab;
