@@ -123,11 +123,7 @@ impl<W: Workload> Worker<W> {
         let mut batch = Vec::new();
         let mut last_housekeeping = Instant::now();
         let mut last_idle_sweep = Instant::now();
-        let mut last_batch = 0;
         loop {
-            if std::env::var_os("HC_YIELD").is_some() && self.mailbox.depth() * 2 < last_batch {
-                std::thread::yield_now();
-            }
             let drained = self.mailbox.drain(
                 &mut waiting,
                 self.limits.batch_max,
@@ -139,7 +135,6 @@ impl<W: Workload> Worker<W> {
                 Drained::Idle => {}
                 Drained::Batch => {
                     self.drop_late(&mut waiting, &mut batch);
-                    last_batch = batch.len();
                     self.serve(&mut batch);
                 }
             }
