@@ -1,9 +1,13 @@
 //! headcount through its public face: the real binary, real HTTP, real files, real kill -9.
 //!
 //! A module a behaviour. The named cases of the field (L1, R1, …) keep their names. [`service`] starts
-//! and ends the binary; [`client`] talks to it.
+//! and ends the binary; [`client`] talks to it; [`history`] remembers what it said.
 
 mod client;
+mod history;
 mod service;
+mod unsynced;
 
+mod durability;
+mod kill_nine;
 mod seed_lab;

@@ -69,11 +69,7 @@ pub fn build_shim(out_dir: &Path) -> PathBuf {
     let out_dir = fs::canonicalize(out_dir).expect("find the directory of the shim");
     let shim = out_dir.join(&name);
     assert!(
-        !shim
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .any(|b| b" :".contains(b)),
+        !shim.as_os_str().as_bytes().iter().any(|b| b" :".contains(b)),
         "LD_PRELOAD cannot hold {}",
         shim.display()
     );
@@ -83,18 +79,12 @@ pub fn build_shim(out_dir: &Path) -> PathBuf {
     let build = BUILDS.fetch_add(1, Ordering::Relaxed);
     let temporary = out_dir.join(format!("{name}.{}.{build}", std::process::id()));
     let mut cc = Command::new("cc")
-        .args([
-            "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-x", "c", "-", "-o",
-        ])
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-x", "c", "-", "-o"])
         .arg(&temporary)
         .stdin(Stdio::piped())
         .spawn()
         .expect("run cc");
-    let source_sent = cc
-        .stdin
-        .take()
-        .expect("cc has a stdin")
-        .write_all(SOURCE.as_bytes());
+    let source_sent = cc.stdin.take().expect("cc has a stdin").write_all(SOURCE.as_bytes());
     let status = cc.wait().expect("wait for cc");
     assert!(status.success(), "cc rejects unsynced.c: {status}");
     source_sent.expect("send unsynced.c to cc");
@@ -118,40 +108,25 @@ pub fn build_shim(out_dir: &Path) -> PathBuf {
 /// opened its files.
 pub fn lose_unsynced_writes(undo_dir: &Path) -> Lost {
     let data_dir = fs::read_link(undo_dir.join("data")).unwrap_or_else(|e| {
-        panic!(
-            "the shim saw no database file, {} has no link `data`: {e}",
-            undo_dir.display()
-        )
+        panic!("the shim saw no database file, {} has no link `data`: {e}", undo_dir.display())
     });
     let mut lost = Lost::default();
     for entry in entries(undo_dir) {
-        let Some(name) = entry
-            .file_name()
-            .and_then(|name| name.as_bytes().strip_suffix(b".undo"))
-        else {
+        let Some(name) = entry.file_name().and_then(|name| name.as_bytes().strip_suffix(b".undo")) else {
             continue;
         };
         let path = data_dir.join(decode(name));
-        let mut undo = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&entry)
-            .expect("open an undo file");
+        let mut undo = OpenOptions::new().read(true).write(true).open(&entry).expect("open an undo file");
         // The shim holds this lock for as long as its process lives.
-        undo.try_lock()
-            .unwrap_or_else(|e| panic!("the service still runs, {}: {e}", entry.display()));
+        undo.try_lock().unwrap_or_else(|e| panic!("the service still runs, {}: {e}", entry.display()));
         let mut bytes = Vec::new();
         undo.read_to_end(&mut bytes).expect("read an undo file");
         let records = records(&bytes);
         // No file: the kill came after it was deleted and before its undo file was emptied.
         if !records.is_empty() && path.exists() {
-            let file = OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .expect("open a data file");
+            let file = OpenOptions::new().write(true).open(&path).expect("open a data file");
             for record in records.iter().rev() {
-                take_back(&file, record)
-                    .unwrap_or_else(|e| panic!("undo in {}: {e}", path.display()));
+                take_back(&file, record).unwrap_or_else(|e| panic!("undo in {}: {e}", path.display()));
             }
             lost.files += 1;
             lost.records += records.len();
@@ -187,12 +162,7 @@ fn first_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let whole = word(head, 0) == MAGIC && word(tail, 1) == MAGIC;
     let length = u64::try_from(HEAD + old.len() + TAIL).ok()?;
     (whole && word(tail, 0) == length).then_some((
-        Record {
-            offset: word(head, 1),
-            written: word(head, 2),
-            old,
-            old_size: word(head, 4),
-        },
+        Record { offset: word(head, 1), written: word(head, 2), old, old_size: word(head, 4) },
         rest,
     ))
 }
@@ -225,10 +195,7 @@ fn remove_shm_files(dir: &Path) {
         // Not following links, as they may lead out of the data directory.
         if entry.symlink_metadata().expect("stat a data file").is_dir() {
             remove_shm_files(&entry);
-        } else if entry
-            .file_name()
-            .is_some_and(|name: &OsStr| name.as_bytes().ends_with(b"-shm"))
-        {
+        } else if entry.file_name().is_some_and(|name: &OsStr| name.as_bytes().ends_with(b"-shm")) {
             fs::remove_file(&entry).expect("remove a -shm file");
         }
     }
@@ -236,6 +203,5 @@ fn remove_shm_files(dir: &Path) {
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(dir).unwrap_or_else(|e| panic!("list {}: {e}", dir.display()));
-    read.map(|entry| entry.expect("list a directory").path())
-        .collect()
+    read.map(|entry| entry.expect("list a directory").path()).collect()
 }
