@@ -9,5 +9,6 @@ mod service;
 mod unsynced;
 
 mod durability;
+mod failures;
 mod kill_nine;
 mod seed_lab;
