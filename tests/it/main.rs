@@ -6,8 +6,10 @@
 mod client;
 mod history;
 mod service;
+mod shim;
 mod unsynced;
 
+mod disk_full;
 mod durability;
 mod failures;
 mod kill_nine;

@@ -117,7 +117,12 @@ impl Caller {
         for request in &mut self.requests {
             let decided = matches!(request.known, Known::Decided(_));
             let recent = request.workshop.starts_with(round) || older.contains(&request.id);
-            if decided && !recent && replay == Replay::Recent {
+            let passed_over = match replay {
+                Replay::All => false,
+                Replay::Recent => decided && !recent,
+                Replay::DecidedOnly => !decided,
+            };
+            if passed_over {
                 continue;
             }
             let ask = async || client.post(&request.path(), request.body()).await;

@@ -45,6 +45,8 @@ pub enum Replay {
     /// Those of the last round, and some older ones.
     Recent,
     All,
+    /// All of those and nothing else, so that nothing new is stored.
+    DecidedOnly,
 }
 
 impl History {
@@ -117,7 +119,9 @@ impl History {
         let mut found: Vec<String> =
             self.callers.iter_mut().flat_map(|caller| std::mem::take(&mut caller.contradictions)).collect();
         found.extend(likes);
-        found.extend(self.check_workshops(client).await);
+        if replay != Replay::DecidedOnly {
+            found.extend(self.check_workshops(client).await);
+        }
         found
     }
 
@@ -127,8 +131,8 @@ impl History {
         assert!(found.is_empty(), "{} contradictions, {}:\n{}", found.len(), self.rng, found.join("\n"));
     }
 
-    /// Likes alone, by reads alone: every membership, and every exact total against the members.
-    pub async fn look_up_likes(&mut self, client: &Client) -> Vec<String> {
+    /// Likes alone: every membership, and every exact total against the members.
+    async fn look_up_likes(&mut self, client: &Client) -> Vec<String> {
         let items = ITEMS.map(|item| format!("item={item}")).join("&");
         let users: Vec<String> = (0..USERS).map(user).collect();
         let ask = |user: &String| read(client, format!("/likes?{items}&user={user}"));
@@ -184,12 +188,13 @@ async fn read(client: &Client, path: String) -> Answer {
 }
 
 async fn until_answered(ask: impl AsyncFn() -> Answer) -> Answer {
+    let mut answer = ask().await;
     for _ in 0..1000 {
-        let answer = ask().await;
         if answer.status != 503 {
             return answer;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
+        answer = ask().await;
     }
-    panic!("503 for ever");
+    panic!("again and again: {answer:?}");
 }
