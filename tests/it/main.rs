@@ -9,6 +9,7 @@ mod service;
 mod shim;
 mod unsynced;
 
+mod clock;
 mod disk_full;
 mod durability;
 mod failures;
