@@ -112,3 +112,16 @@ async fn stays_above(setup: &Setup, mark: i64) {
     }
     setup.assert_verified();
 }
+
+/// Durations stay true: what is due in a second is due in a second, whatever the clock says.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_step_back_time_goes_on_from_the_mark() {
+    let setup = used().await.with("clock.allow_step_back", true);
+    let mark = wall_ms() + HOUR_MS;
+    set_mark(&setup, 0, mark);
+    let service = setup.start();
+    while now_ms(&service.client).await < mark + 200 {
+        assert!(wall_ms() < mark, "time stands still");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
