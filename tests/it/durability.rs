@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::history::{CAPACITY, History, Replay, Rng};
+use crate::history::{self, History, Replay, Rng};
 use crate::service::{Service, Setup};
 use crate::unsynced::{Lost, build_shim, lose_unsynced_writes};
 
@@ -24,7 +24,7 @@ struct Place {
 
 impl Place {
     fn new(setting: Option<(&str, &str)>) -> Self {
-        let mut bare = Setup::new().with("reservations.default_capacity", CAPACITY);
+        let mut bare = history::setup();
         if let Some((key, value)) = setting {
             bare = bare.with(key, value);
         }

@@ -9,15 +9,11 @@ use headcount::data_dir::{DEFAULT_PARTITIONS, DEFAULT_SHARDS, partition_file};
 use headcount::likes::types::{partition_of_shard, shard_of};
 
 use crate::client::{Answer, Client};
-use crate::history::{CAPACITY, History, Replay, Rng};
+use crate::history::{History, Replay, Rng, setup};
 use crate::service::{Service, Setup};
 
 /// A user id and a request id that panics whoever decides on it.
 const BOMB: &str = "bomb";
-
-fn setup() -> Setup {
-    Setup::new().with("reservations.default_capacity", CAPACITY)
-}
 
 fn partition_of(user: &str) -> u32 {
     partition_of_shard(shard_of(user, DEFAULT_SHARDS), DEFAULT_PARTITIONS)

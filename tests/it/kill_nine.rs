@@ -2,8 +2,7 @@
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.
 
-use crate::history::{CAPACITY, History, Replay, Rng};
-use crate::service::Setup;
+use crate::history::{self, History, Replay, Rng};
 
 const ROUNDS: &str = "HEADCOUNT_KILL_ROUNDS";
 
@@ -12,7 +11,7 @@ async fn what_was_answered_outlives_every_kill_nine() {
     let rounds: u64 = std::env::var(ROUNDS).map_or(30, |rounds| rounds.parse().unwrap());
     let mut history = History::new(Rng::seed());
     println!("{}", history.rng);
-    let setup = Setup::new().with("reservations.default_capacity", CAPACITY);
+    let setup = history::setup();
     for round in 0..rounds {
         let service = setup.start();
         history.assert_kept(&service.client, Replay::Recent).await;
@@ -26,6 +25,14 @@ async fn what_was_answered_outlives_every_kill_nine() {
     }
     let service = setup.start();
     history.assert_kept(&service.client, Replay::All).await;
+    let audits = async {
+        for _ in 0..3 {
+            let setup = setup.clone();
+            tokio::task::spawn_blocking(move || setup.assert_verified()).await.unwrap();
+        }
+    };
+    tokio::join!(audits, history.load(&service.client, 500));
+    history.assert_kept(&service.client, Replay::Recent).await;
     for (item, total) in history.totals() {
         assert_eq!(service.client.rolled_up(item).await, total, "{item}, {}", history.rng);
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::client::{Answer, Client};
-use crate::service::Service;
+use crate::service::{Service, Setup};
 use caller::Caller;
 use requests::Request;
 pub use rng::Rng;
@@ -27,9 +27,17 @@ const ITEMS: [&str; 5] = ["post", "photo", "song", "film", "book"];
 const USERS: usize = 40;
 const WORKSHOPS_PER_ROUND: usize = 4;
 
-/// Seats of every workshop: enough that a round fills some and not all. Give it to the service as
-/// `reservations.default_capacity`.
-pub const CAPACITY: i64 = 60;
+/// Seats of every workshop: enough that a round fills some and not all.
+const CAPACITY: i64 = 60;
+
+/// The service for a history. Its log is brought into the file and its actors leave memory all the time,
+/// so that whatever happens in a round meets that, too.
+pub fn setup() -> Setup {
+    Setup::new()
+        .with("reservations.default_capacity", CAPACITY)
+        .with("sqlite.wal_autocheckpoint_pages", 100)
+        .with("actors.max_resident", 16)
+}
 
 /// See the module.
 pub struct History {
