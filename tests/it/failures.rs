@@ -10,7 +10,7 @@ use headcount::likes::types::{partition_of_shard, shard_of};
 
 use crate::client::{Answer, Client};
 use crate::history::{History, Replay, Rng, setup};
-use crate::service::{Service, Setup};
+use crate::service::Service;
 
 /// A user id and a request id that panics whoever decides on it.
 const BOMB: &str = "bomb";
