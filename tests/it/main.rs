@@ -1,9 +1,11 @@
 //! headcount through its public face: the real binary, real HTTP, real files, real kill -9.
 //!
 //! A module a behaviour. The named cases of the field (L1, R1, …) keep their names. [`service`] starts
-//! and ends the binary; [`client`] talks to it.
+//! and ends the binary; [`client`] talks to it; [`files`] looks at what it stored.
 
 mod client;
+mod files;
 mod service;
 
+mod rollup;
 mod seed_lab;
