@@ -1,5 +1,7 @@
 //! The roll-up's own manners: it writes nothing when nothing changed, and reads every change it claims.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::client::Client;
 use crate::files;
 use crate::service::Setup;
@@ -56,4 +58,41 @@ async fn writes_nothing(setup: Setup) {
     assert_eq!(client.rolled_up("post").await, 2);
     let after = look();
     assert_ne!(after.last(), before.last(), "a run with a change writes the summary");
+}
+
+/// One hot item on a page behind others: likes that come while a run reads its pages move the item on, and
+/// what was acknowledged before the run must be counted all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_liked_while_a_run_reads_is_not_passed_over() {
+    let setup =
+        Setup::new().with("likes.shards", 1).with("storage.partitions", 1).with("rollup.page_items", 1);
+    let service = setup.start();
+    let client = &service.client;
+    const ITEMS: usize = 40;
+    let stop = AtomicBool::new(false);
+    // Every item changes all the time, so that each run has as many pages as there are items.
+    let busy = async |item: usize| {
+        let item = format!("post-{item}");
+        while !stop.load(Ordering::Acquire) {
+            assert_eq!(client.like(&item, "toggler").await.status, 200);
+            assert_eq!(client.unlike(&item, "toggler").await.status, 200);
+        }
+    };
+    let reading = async {
+        for n in 1..=4 {
+            for item in 0..ITEMS {
+                client.like(&format!("post-{item}"), &format!("user-{n}")).await;
+            }
+            let now = client.get("/likes/any?exact=true").await.json["asOf"].as_i64().unwrap();
+            while client.get("/likes/any").await.json["asOf"].as_i64().unwrap() <= now {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            for item in 0..ITEMS {
+                let total = client.get(&format!("/likes/post-{item}")).await.json["total"].as_i64().unwrap();
+                assert!((n..=n + 1).contains(&total), "post-{item}: {total}, {n} were acknowledged");
+            }
+        }
+        stop.store(true, Ordering::Release);
+    };
+    tokio::join!(reading, futures_util::future::join_all((0..ITEMS).map(busy)));
 }

@@ -76,7 +76,7 @@ impl<S: SummaryStore> Runner<S> {
     /// How far each shard is carried once its page is stored: a shard that is not read to its end, not at all.
     fn watermarks(&self, readings: &[Reading]) -> Vec<i64> {
         let carried = |(watermark, reading): (&i64, &Reading)| match reading.done {
-            true => reading.at.version,
+            true => reading.carried(),
             false => *watermark,
         };
         self.progress.watermarks.iter().zip(readings).map(carried).collect()
@@ -176,6 +176,11 @@ impl Reading {
             self.at = last.position;
         }
         self.done = page.counters.len() < page_items as usize;
+    }
+
+    /// The version that is carried whole at the end. Later pages may hold some of the next one, not all.
+    fn carried(&self) -> i64 {
+        self.up_to.map_or(self.at.version, |up_to| self.at.version.min(up_to))
     }
 }
 
