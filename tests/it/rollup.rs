@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::client::Client;
 use crate::files;
-use crate::service::Setup;
+use crate::service::{Setup, eventually};
 
 /// Waits for so many whole runs.
 pub async fn runs(client: &Client, count: usize) {
@@ -95,4 +95,32 @@ async fn an_item_liked_while_a_run_reads_is_not_passed_over() {
         stop.store(true, Ordering::Release);
     };
     tokio::join!(reading, futures_util::future::join_all((0..ITEMS).map(busy)));
+}
+
+/// Killed between two pages, which held-up commits keep apart, and started again with the run at the start
+/// held up: what is answered then is what the killed run left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_killed_claims_no_more_than_it_carried() {
+    let setup = Setup::new().with("rollup.schedule", "0 0 0 1 1 *");
+    let setup = setup.with("likes.shards", 1).with("storage.partitions", 1).with("rollup.page_items", 1);
+    let service = setup.start();
+    for item in 0..100 {
+        service.client.like(&format!("post-{item}"), "ada").await;
+    }
+    let acknowledged = service.client.get("/likes/any?exact=true").await.json["asOf"].as_i64().unwrap();
+    service.kill();
+
+    let service = setup.clone().with("faults.commit_delay_ms", 100).start();
+    let data_dir = setup.data_dir();
+    let stored = |sql: &str| files::number(&data_dir, "summary.db", sql);
+    eventually("the third page", || stored("SELECT count(*) FROM summary") >= 3);
+    service.kill();
+    assert!(stored("SELECT count(*) FROM summary") < 100, "killed before the last page");
+
+    let service = setup.clone().with("faults.commit_delay_ms", 600_000).start();
+    let items: Vec<String> = (0..100).map(|item| format!("item=post-{item}")).collect();
+    let answer = service.client.get(&format!("/likes?{}", items.join("&"))).await;
+    let items = answer.json["items"].as_array().unwrap();
+    assert!(items.iter().any(|item| item["total"] == 0));
+    assert!(items[0]["asOf"].as_i64().unwrap() <= acknowledged, "{:?} claims what is not counted", items[0]);
 }

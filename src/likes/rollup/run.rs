@@ -65,6 +65,9 @@ impl<S: SummaryStore> Runner<S> {
             }
             stored += parts.len();
             let run = self.progress.run + u64::from(!parts.is_empty());
+            // Until its last page a run has not counted what it is to claim; a restart must not claim it either.
+            let last = readings.iter().all(|reading| reading.done);
+            let as_of_ms = if last { as_of_ms } else { self.progress.as_of_ms };
             let progress = Progress { run, as_of_ms, watermarks };
             self.store_parts(parts, &progress).await?;
             self.progress = progress;
