@@ -7,5 +7,6 @@ mod client;
 mod files;
 mod service;
 
+mod likes_deletion;
 mod rollup;
 mod seed_lab;
