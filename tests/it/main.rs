@@ -7,6 +7,7 @@ mod client;
 mod files;
 mod service;
 
+mod data_dir;
 mod likes_deletion;
 mod rollup;
 mod seed_lab;
