@@ -8,6 +8,8 @@ mod files;
 mod service;
 
 mod data_dir;
+mod likes_cases;
+mod likes_contract;
 mod likes_deletion;
 mod rollup;
 mod seed_lab;
