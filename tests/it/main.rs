@@ -11,5 +11,7 @@ mod data_dir;
 mod likes_cases;
 mod likes_contract;
 mod likes_deletion;
+mod linearizable;
+mod reservation_cases;
 mod rollup;
 mod seed_lab;
