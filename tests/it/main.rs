@@ -15,3 +15,4 @@ mod linearizable;
 mod reservation_cases;
 mod rollup;
 mod seed_lab;
+mod store_conformance;
