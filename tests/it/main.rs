@@ -16,3 +16,4 @@ mod reservation_cases;
 mod rollup;
 mod seed_lab;
 mod store_conformance;
+mod verify;
