@@ -15,5 +15,6 @@ mod linearizable;
 mod reservation_cases;
 mod rollup;
 mod seed_lab;
+mod start_and_stop;
 mod store_conformance;
 mod verify;
