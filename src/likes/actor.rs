@@ -131,18 +131,18 @@ impl LikesActors {
         up_to: Option<i64>,
         limit: u32,
     ) -> Result<Changes, Error> {
-        let up_to = match up_to {
-            Some(up_to) => up_to,
-            None => {
-                let newest = self.version(store, shard)?;
-                if newest > after.version {
-                    // From here on changes get a version of their own, so that this one can be carried whole.
-                    self.versions.insert(shard, newest + 1);
-                }
-                newest
+        let Some(up_to) = up_to else {
+            let newest = self.version(store, shard)?;
+            if newest > after.version {
+                // From here on changes get a version of their own, so that this one can be carried whole.
+                self.versions.insert(shard, newest + 1);
             }
+            let counters = store.changed_counters(shard, after, newest, limit)?;
+            return Ok(Changes { counters, up_to: newest });
         };
-        let counters = store.changed_counters(shard, after, up_to, limit)?;
+        // A counter that changed since the first page has moved on to the next version. It is ahead of the
+        // reader there; left out, a counter that always changes would never be carried.
+        let counters = store.changed_counters(shard, after, up_to + 1, limit)?;
         Ok(Changes { counters, up_to })
     }
 

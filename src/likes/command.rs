@@ -72,7 +72,8 @@ pub enum Command {
 pub struct Changes {
     /// In the order of their positions.
     pub counters: Vec<ChangedCounter>,
-    /// Everything changed at or before this version is in this page or after it.
+    /// Everything changed at or before this version is in this page or after it, as it is when its page is
+    /// read.
     pub up_to: i64,
 }
 

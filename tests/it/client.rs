@@ -130,7 +130,8 @@ impl Client {
         let now = self.get(&format!("/likes/{item}?exact=true")).await.json["asOf"].as_i64().unwrap();
         loop {
             let answer = self.get(&format!("/likes/{item}")).await;
-            if answer.json["asOf"].as_i64().unwrap() >= now {
+            // Later, not as late: acknowledged in the same millisecond is not acknowledged before it.
+            if answer.json["asOf"].as_i64().unwrap() > now {
                 return answer.json["total"].as_i64().unwrap();
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

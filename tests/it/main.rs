@@ -5,13 +5,24 @@
 
 mod client;
 mod clock;
+mod data_dir;
 mod disk_full;
 mod durability;
 mod failures;
+mod files;
 mod history;
 mod kill_nine;
+mod likes_cases;
+mod likes_contract;
+mod likes_deletion;
+mod linearizable;
 mod readme;
+mod reservation_cases;
+mod rollup;
 mod seed_lab;
 mod service;
 mod shim;
+mod start_and_stop;
+mod store_conformance;
 mod unsynced;
+mod verify;

@@ -63,10 +63,16 @@ impl Setup {
 
     /// Starts the service; its exit status and what it said, if it ends instead of getting ready.
     pub fn try_start(&self) -> Result<Service, String> {
+        let data_dir = self.data_dir();
+        let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        self.try_start_with(&[&ports[..], &["--data-dir", data_dir.to_str().unwrap()]].concat())
+    }
+
+    /// The same with these flags and no others; the settings must find ports and a directory of their own.
+    pub fn try_start_with(&self, flags: &[&str]) -> Result<Service, String> {
         let log = self.scratch().join("headcount.log");
         let mut child = self
-            .command(&["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"])
-            .arg(self.data_dir())
+            .command(&[&["serve"], flags].concat())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(File::options().create(true).append(true).open(&log).unwrap())
@@ -85,7 +91,7 @@ impl Setup {
         };
         let public = address("public API on http://");
         let admin = address("admin on http://");
-        Ok(Service { client: Client::new(&public), admin: Client::new(&admin), public, child, log })
+        Ok(Service { client: Client::new(&public), admin: Client::new(&admin), public, ready, child, log })
     }
 
     /// Runs a subcommand to its end.
@@ -114,6 +120,15 @@ impl Setup {
     }
 }
 
+/// Waits until a condition holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "{what}: not in {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// A running service. Dropped, it is killed.
 pub struct Service {
     /// To the public API.
@@ -122,6 +137,8 @@ pub struct Service {
     pub admin: Client,
     /// The public API's address.
     pub public: String,
+    /// What it printed when it was ready.
+    pub ready: String,
     child: Child,
     log: PathBuf,
 }

@@ -58,23 +58,31 @@ impl<S: SummaryStore> Runner<S> {
         let mut stored = 0;
         while readings.iter().any(|reading| !reading.done) {
             let parts = self.read_pages(&mut readings).await?;
-            if parts.is_empty() {
+            let watermarks = self.watermarks(&readings);
+            // A last page may be empty and still be what completes its shard.
+            if parts.is_empty() && watermarks == self.progress.watermarks {
                 continue;
             }
             stored += parts.len();
-            let mut progress = self.progress.clone();
-            progress.run += 1;
-            progress.as_of_ms = as_of_ms;
-            for (watermark, reading) in progress.watermarks.iter_mut().zip(&readings) {
-                if reading.done {
-                    *watermark = reading.at.version;
-                }
-            }
+            let run = self.progress.run + u64::from(!parts.is_empty());
+            // Until its last page a run has not counted what it is to claim; a restart must not claim it either.
+            let last = readings.iter().all(|reading| reading.done);
+            let as_of_ms = if last { as_of_ms } else { self.progress.as_of_ms };
+            let progress = Progress { run, as_of_ms, watermarks };
             self.store_parts(parts, &progress).await?;
             self.progress = progress;
         }
         self.summary.now_as_of(as_of_ms);
         Ok(stored)
+    }
+
+    /// How far each shard is carried once its page is stored: a shard that is not read to its end, not at all.
+    fn watermarks(&self, readings: &[Reading]) -> Vec<i64> {
+        let carried = |(watermark, reading): (&i64, &Reading)| match reading.done {
+            true => reading.carried(),
+            false => *watermark,
+        };
+        self.progress.watermarks.iter().zip(readings).map(carried).collect()
     }
 
     /// The next page of every shard that has one, all asked at once.
@@ -171,6 +179,11 @@ impl Reading {
             self.at = last.position;
         }
         self.done = page.counters.len() < page_items as usize;
+    }
+
+    /// The version that is carried whole at the end. Later pages may hold some of the next one, not all.
+    fn carried(&self) -> i64 {
+        self.up_to.map_or(self.at.version, |up_to| self.at.version.min(up_to))
     }
 }
 

@@ -130,7 +130,12 @@ impl<S: SummaryStore> Task<S> {
         let started = Instant::now();
         if self.deletions_unfinished {
             match self.runner.finish_deletions().await {
-                Ok(_) => self.deletions_unfinished = false,
+                Ok(finished) => {
+                    self.deletions_unfinished = false;
+                    if finished > 0 {
+                        self.to_sweep = (0..self.runner.shards.partitions()).collect();
+                    }
+                }
                 Err(error) => self.failed(&error),
             }
         }

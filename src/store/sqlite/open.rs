@@ -24,6 +24,15 @@ pub struct Schema {
 /// # Errors
 /// [`Error::Newer`], [`Error::Foreign`], or the engine's.
 pub fn open(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connection, Error> {
+    let named = |why: String| format!("{}: {why}", file.display());
+    open_and_migrate(file, pragmas, schema).map_err(|error| match error {
+        Error::DiskFull(why) => Error::DiskFull(named(why)),
+        Error::Engine(why) => Error::Engine(named(why)),
+        names_it_already => names_it_already,
+    })
+}
+
+fn open_and_migrate(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connection, Error> {
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(std::time::Duration::from_millis(pragmas.busy_timeout_ms))?;
     refuse_foreign(&connection, file, schema)?;

@@ -1,0 +1,75 @@
+//! What every store must do, whatever it is made of. A store is added with one line below.
+//!
+//! A case gets a way to open one place of its own, empty at first; opening it again finds what was
+//! committed there.
+
+mod likes;
+mod reservations;
+mod summary;
+mod transactions;
+
+use headcount::config::Sqlite;
+use headcount::store::sqlite::summary::SqliteSummary;
+use headcount::store::sqlite::{Identity, SqliteStore};
+use tempfile::TempDir;
+
+/// A module of tests, each running one case on a new place.
+macro_rules! conforms {
+    ($store:ident, $new_place:expr, $part:ident: $($case:ident),+ $(,)?) => {
+        mod $store {
+            $(#[test] fn $case() { super::$part::$case(&$new_place()); })+
+        }
+    };
+}
+
+macro_rules! store_conforms {
+    ($($store:ident: $new_place:expr),+ $(,)?) => {
+        $(mod $store {
+            use super::{likes, reservations, transactions};
+            conforms!(in_transactions, $new_place, transactions:
+                what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
+                a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
+                rolling_back_nothing_is_no_error);
+            conforms!(for_likes, $new_place, likes:
+                an_item_has_one_key_from_its_creation, memberships_come_and_go, counters_are_saved_whole,
+                a_row_that_changed_meanwhile_is_a_conflict, a_counter_that_changed_meanwhile_is_a_conflict,
+                versions_are_a_shards_own, changes_come_in_order_a_page_at_a_time,
+                a_deleted_item_is_gone_and_its_key_never_comes_back, a_version_survives_its_counters,
+                a_sweep_removes_the_rows_of_the_dead_alone, negative_members_are_refused);
+            conforms!(for_reservations, $new_place, reservations:
+                a_workshop_is_created_once_and_found_by_name, answers_stand_in_the_order_of_the_question,
+                an_attempt_is_kept_as_decided, a_workshop_that_changed_meanwhile_is_a_conflict,
+                an_attempt_that_is_there_already_is_a_conflict, a_seat_too_many_is_refused);
+        })+
+    };
+}
+
+macro_rules! summary_conforms {
+    ($($store:ident: $new_place:expr),+ $(,)?) => {
+        $(mod $store {
+            use super::summary;
+            conforms!(for_totals, $new_place, summary:
+                a_new_summary_has_nothing, rows_and_progress_are_stored_together,
+                rows_are_absolute, a_shard_count_may_exceed_what_is_stored,
+                a_deletion_is_noted_until_it_is_finished);
+        })+
+    };
+}
+
+store_conforms!(sqlite: crate::store_conformance::sqlite_place);
+summary_conforms!(sqlite_summary: crate::store_conformance::sqlite_summary_place);
+
+fn sqlite_place() -> impl Fn() -> SqliteStore {
+    let directory = TempDir::new().unwrap();
+    move || {
+        let identity = Identity { data_id: "conformance".to_owned(), partition: 0 };
+        SqliteStore::open(&directory.path().join("partition.db"), identity, Sqlite::default()).unwrap()
+    }
+}
+
+fn sqlite_summary_place() -> impl Fn() -> SqliteSummary {
+    let directory = TempDir::new().unwrap();
+    move || {
+        SqliteSummary::open(&directory.path().join("summary.db"), "conformance", &Sqlite::default()).unwrap()
+    }
+}

@@ -1,0 +1,70 @@
+//! Begin, commit, roll back, reopen.
+
+use headcount::store::Store;
+
+const NOW_MS: i64 = 1_700_000_000_000;
+
+pub fn what_is_committed_is_there_after_reopening<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    let key = store.create_items(&["a"]).unwrap()[0];
+    store.commit(NOW_MS).unwrap();
+    store.reopen().unwrap();
+    assert_eq!(store.load_items(&["a"]).unwrap(), [Some(key)]);
+    drop(store);
+    assert_eq!(open().load_items(&["a"]).unwrap(), [Some(key)]);
+}
+
+pub fn what_is_rolled_back_is_not<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    store.create_items(&["a"]).unwrap();
+    assert!(store.load_items(&["a"]).unwrap()[0].is_some(), "a transaction sees its own changes");
+    store.rollback().unwrap();
+    assert_eq!(store.load_items(&["a"]).unwrap(), [None]);
+    // And the next one begins afresh.
+    store.begin().unwrap();
+    store.create_items(&["a"]).unwrap();
+    store.commit(NOW_MS).unwrap();
+    assert!(store.load_items(&["a"]).unwrap()[0].is_some());
+}
+
+pub fn a_dropped_store_leaves_no_open_transaction<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    store.create_items(&["a"]).unwrap();
+    store.reopen().unwrap();
+    assert_eq!(store.load_items(&["a"]).unwrap(), [None], "reopening abandons what was not committed");
+    store.begin().unwrap();
+    store.create_items(&["b"]).unwrap();
+    drop(store);
+    let mut store = open();
+    assert_eq!(store.load_items(&["a", "b"]).unwrap(), [None, None]);
+    store.begin().unwrap();
+    store.commit(NOW_MS).unwrap();
+}
+
+pub fn a_checkpoint_loses_nothing<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    for n in 0..50 {
+        store.begin().unwrap();
+        store.create_items(&[&format!("item-{n}")]).unwrap();
+        store.commit(NOW_MS + n).unwrap();
+    }
+    let before = store.log_bytes();
+    store.checkpoint().unwrap();
+    assert!(store.log_bytes() <= before);
+    let names: Vec<String> = (0..50).map(|n| format!("item-{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    assert!(store.load_items(&names).unwrap().iter().all(Option::is_some));
+    store.reopen().unwrap();
+    assert!(store.load_items(&names).unwrap().iter().all(Option::is_some));
+}
+
+pub fn rolling_back_nothing_is_no_error<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.rollback().unwrap();
+    store.begin().unwrap();
+    store.rollback().unwrap();
+    store.rollback().unwrap();
+}

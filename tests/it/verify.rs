@@ -1,0 +1,360 @@
+//! `headcount verify`: green on what is right, red on each kind of damage, and never green without looking.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::join_all;
+
+use crate::files;
+use crate::service::Setup;
+
+const SHARDS: u32 = 4;
+
+/// A directory at rest with some of everything.
+async fn good() -> Setup {
+    let setup = Setup::new().with("likes.shards", SHARDS);
+    let service = setup.start();
+    let client = &service.client;
+    for user in 0..40 {
+        client.like("post", &format!("user-{user}")).await;
+        client.like("other", &format!("user-{}", user / 2)).await;
+    }
+    for n in 0..12 {
+        client.reserve(&format!("workshop-{}", n % 3), &format!("request-{n}"), 1 + n % 4).await;
+    }
+    assert!(service.stop().success());
+    setup
+}
+
+/// Exit code and everything printed.
+fn verify(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = std::process::Command::new(crate::service::HEADCOUNT)
+        .args(["verify", "--data-dir"])
+        .arg(data_dir)
+        .args(arguments)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+/// What is done to which file, and what the audit must name.
+struct Damage {
+    kind: &'static str,
+    file: &'static str,
+    sql: &'static str,
+    named: &'static [&'static str],
+}
+
+const fn damage(
+    kind: &'static str,
+    file: &'static str,
+    sql: &'static str,
+    named: &'static [&'static str],
+) -> Damage {
+    Damage { kind, file, sql, named }
+}
+
+const P0: &str = "partition-000.db";
+const P1: &str = "partition-001.db";
+const SUMMARY: &str = "summary.db";
+
+const DAMAGES: &[Damage] = &[
+    damage(
+        "a counter changed",
+        P0,
+        "UPDATE shard_counters SET members = members + 1 WHERE item_id = (SELECT item_id FROM items WHERE name = 'post')",
+        &["item post, shard 0", "item post, shard 2", "members is", "partition 0"],
+    ),
+    damage(
+        "a membership deleted",
+        P1,
+        "DELETE FROM memberships WHERE (user, item_id) = (SELECT user, item_id FROM memberships LIMIT 1)",
+        &["partition 1, item ", "members is"],
+    ),
+    damage(
+        "every membership of an item deleted",
+        P1,
+        "DELETE FROM memberships WHERE item_id = (SELECT item_id FROM items WHERE name = 'other')",
+        &["item other", "there are 0"],
+    ),
+    damage(
+        "a membership invented",
+        P0,
+        "INSERT INTO memberships SELECT user || 'x', item_id, 0 FROM memberships LIMIT 20",
+        &["user-"],
+    ),
+    damage(
+        "a base without a ledger",
+        P0,
+        "UPDATE shard_counters SET base = 5 WHERE shard = 0",
+        &["base is 5, its ledger adds up to 0"],
+    ),
+    damage(
+        "a ledger without a base",
+        P0,
+        "INSERT INTO base_ledger SELECT shard, item_id, 'import-1', 7 FROM shard_counters LIMIT 1",
+        &["base is 0, its ledger adds up to 7"],
+    ),
+    damage(
+        "a total changed",
+        SUMMARY,
+        "UPDATE summary SET total = total + 1 WHERE item = 'post'",
+        &["summary, item post", "total is 41, its parts add up to 40"],
+    ),
+    damage(
+        "a part changed",
+        SUMMARY,
+        "UPDATE summary SET parts = json_set(parts, '$[1]', 999), total = total + 999 - json_extract(parts, '$[1]')
+         WHERE item = 'post'",
+        &["summary, item post, shard 1", "the summary has 999"],
+    ),
+    damage(
+        "a total lost",
+        SUMMARY,
+        "DELETE FROM summary WHERE item = 'other'",
+        &["summary, item other, shard", "the summary has 0"],
+    ),
+    damage(
+        "a total of nothing",
+        SUMMARY,
+        "INSERT INTO summary VALUES ('ghost', 3, 1, '[0,3,0,0]')",
+        &["item ghost, shard 1", "no such counter"],
+    ),
+    damage(
+        "reserved changed",
+        P0,
+        "UPDATE workshops SET reserved = reserved - 1 WHERE reserved > 0",
+        &["workshop workshop-", "reserved is"],
+    ),
+    damage(
+        "an attempt deleted",
+        P0,
+        "DELETE FROM attempts WHERE (workshop_id, request_id) IN
+           (SELECT workshop_id, request_id FROM attempts WHERE status = 'accepted' LIMIT 1)",
+        &["workshop workshop-", "accepted requests is", "accepted seats is"],
+    ),
+    damage(
+        "a rejection deleted",
+        P0,
+        "INSERT INTO attempts SELECT workshop_id, 'forged', 1, 'rejected', 0, 0 FROM workshops LIMIT 1",
+        &["workshop workshop-", "rejected requests is"],
+    ),
+    damage(
+        "seats of an attempt changed",
+        P0,
+        "UPDATE attempts SET seats = seats + 1 WHERE status = 'accepted'",
+        &["workshop workshop-", "its accepted reservations hold"],
+    ),
+    damage(
+        "capacity below what is reserved, past the check",
+        P0,
+        "PRAGMA ignore_check_constraints = ON; UPDATE workshops SET capacity = 0",
+        &["workshop workshop-", "capacity 0"],
+    ),
+    damage(
+        "attempts of no workshop",
+        P0,
+        "DELETE FROM workshops",
+        &["attempts", "belong to no workshop"],
+    ),
+    damage("likes of no item", P0, "DELETE FROM items WHERE name = 'post'", &["which is no item", "without a name"]),
+    damage(
+        "a counter on the wrong partition",
+        P0,
+        "UPDATE shard_counters SET shard = shard + 1 WHERE shard = 0",
+        &["shard 1", "does not belong on this partition"],
+    ),
+    damage("another partition's file", P0, "UPDATE identity SET partition = 1", &["file", "partition 1"]),
+    damage("another directory's file", P1, "UPDATE identity SET data_id = 'other'", &["file", "of other"]),
+];
+
+/// Each kind on a copy of its own, all at once: an audit that finds something looks again before it says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_damage_is_found_and_named() {
+    let setup = good().await;
+    setup.assert_verified();
+    std::thread::scope(|scope| {
+        let found: Vec<_> = DAMAGES
+            .iter()
+            .enumerate()
+            .map(|(index, damage)| {
+                let copy = setup.scratch().join(format!("damaged-{index}"));
+                files::copy_directory(&setup.data_dir(), &copy);
+                files::execute(&copy, damage.file, damage.sql);
+                (damage, scope.spawn(move || verify(&copy, &[])))
+            })
+            .collect();
+        for (damage, verified) in found {
+            let (code, text) = verified.join().unwrap();
+            assert_eq!(code, Some(1), "{}: {text}", damage.kind);
+            assert!(text.contains("FAIL") && !text.contains("PASS"), "{}: {text}", damage.kind);
+            for named in damage.named {
+                assert!(text.contains(named), "{}: {named:?} is not in: {text}", damage.kind);
+            }
+        }
+    });
+    setup.assert_verified();
+}
+
+/// A user and a workshop moved whole, with their counts, to where nobody would look for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lies_on_the_wrong_partition_is_found() {
+    let setup = good().await;
+    let data_dir = setup.data_dir();
+    let connection = files::open(&data_dir, P0);
+    connection.execute("ATTACH ?1 AS other", [data_dir.join(P1).to_str().unwrap()]).unwrap();
+    let moved: String =
+        connection.query_row("SELECT user FROM memberships LIMIT 1", [], |row| row.get(0)).unwrap();
+    connection
+        .execute(
+            "INSERT INTO other.memberships SELECT m.user, o.item_id, m.liked_at FROM main.memberships AS m
+             JOIN main.items AS i USING (item_id) JOIN other.items AS o USING (name) WHERE m.user = ?1",
+            [&moved],
+        )
+        .unwrap();
+    connection.execute("DELETE FROM main.memberships WHERE user = ?1", [&moved]).unwrap();
+    let workshop: String =
+        connection.query_row("SELECT name FROM workshops LIMIT 1", [], |row| row.get(0)).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO other.workshops SELECT 1000, name, capacity, reserved, overbooked, accepted_requests,
+               rejected_requests, accepted_seats, version, created_at_ms FROM main.workshops LIMIT 1;
+             INSERT INTO other.attempts SELECT 1000, request_id, seats, status, reserved_after, decided_at_ms
+               FROM main.attempts WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1)",
+        )
+        .unwrap();
+    drop(connection);
+    let (code, text) = verify(&data_dir, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&format!("partition 1, user {moved}: its shard")), "{text}");
+    assert!(text.contains(&format!("partition 1, workshop {workshop}: it belongs on partition 0")), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_itself_keeps_capacity_above_what_is_reserved() {
+    let setup = good().await;
+    let connection = files::open(&setup.data_dir(), P0);
+    for sql in [
+        "UPDATE workshops SET capacity = reserved - 1 WHERE reserved > 0",
+        "UPDATE workshops SET reserved = 5",
+    ] {
+        let error = connection.execute(sql, []).unwrap_err();
+        assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::ConstraintViolation), "{sql}");
+    }
+    setup.assert_verified();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_passes_beside_the_running_service_under_load() {
+    let setup = Setup::new().with("likes.shards", SHARDS).with("rollup.page_items", 3);
+    let service = setup.start();
+    let stop = AtomicBool::new(false);
+    let load = async |writer: usize| {
+        for n in 0.. {
+            if stop.load(Ordering::Acquire) {
+                break;
+            }
+            let item = format!("post-{}", n % 9);
+            let user = format!("user-{writer}-{}", n % 50);
+            let liked = if n % 3 == 0 {
+                service.client.unlike(&item, &user).await
+            } else {
+                service.client.like(&item, &user).await
+            };
+            let request = format!("request-{writer}-{}", n / 2);
+            let reserved = service.client.reserve(&format!("workshop-{}", n % 5), &request, 1).await;
+            assert!(liked.status == 200 && [201, 409].contains(&reserved.status));
+            if n % 40 == 39 {
+                assert_eq!(service.client.delete(&format!("/likes/{item}")).await.status, 200);
+            }
+        }
+    };
+    let data_dir = setup.data_dir();
+    let auditing = async {
+        for _ in 0..10 {
+            let data_dir = data_dir.clone();
+            let (code, text) = tokio::task::spawn_blocking(move || verify(&data_dir, &[])).await.unwrap();
+            assert_eq!(code, Some(0), "{text}");
+        }
+        stop.store(true, Ordering::Release);
+    };
+    tokio::join!(auditing, join_all((0..4).map(load)));
+    assert!(service.stop().success());
+    let (code, text) = verify(&data_dir, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("PASS") && text.contains(", 0 counters not carried yet"), "{text}");
+}
+
+/// Exit 2, and no word of passing.
+fn assert_could_not_look(data_dir: &Path, arguments: &[&str], named: &str) {
+    let (code, text) = verify(data_dir, arguments);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("could not look") && text.contains(named) && !text.contains("PASS"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_cannot_see_never_passes() {
+    let setup = good().await;
+    let scratch = setup.scratch();
+    assert_could_not_look(&scratch.join("nowhere"), &[], "nowhere");
+    fs::create_dir(scratch.join("empty")).unwrap();
+    assert_could_not_look(&scratch.join("empty"), &[], "manifest.json");
+    for deleted in [&[][..], &["--deleted", "likes"], &["--deleted", "workshops"]] {
+        for file in [P0, P1, SUMMARY] {
+            if file == SUMMARY && deleted.contains(&"workshops") {
+                continue;
+            }
+            let copy = scratch.join(format!("without-{file}-{}", deleted.concat()));
+            files::copy_directory(&setup.data_dir(), &copy);
+            fs::remove_file(copy.join(file)).unwrap();
+            assert_could_not_look(&copy, deleted, file);
+            assert!(!copy.join(file).exists(), "looking makes no file");
+        }
+    }
+    let copy = scratch.join("newer");
+    files::copy_directory(&setup.data_dir(), &copy);
+    files::execute(&copy, P1, "PRAGMA user_version = 9");
+    assert_could_not_look(&copy, &[], "schema 9");
+    fs::write(copy.join(P1), "no database, and long enough to be looked at as one").unwrap();
+    assert_could_not_look(&copy, &[], P1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_is_proven_by_absence_alone() {
+    let setup = Setup::new();
+    setup.start().stop();
+    let data_dir = setup.data_dir();
+    let code = |namespace: &str| verify(&data_dir, &["--deleted", namespace]).0;
+    assert_eq!((code("likes"), code("workshops")), (Some(0), Some(0)), "nothing was there");
+    assert_eq!(code("rooms"), Some(2), "no such namespace");
+
+    let service = setup.start();
+    service.client.like("post", "ada").await;
+    assert_eq!((code("likes"), code("workshops")), (Some(1), Some(0)));
+    service.client.reserve("workshop", "request-1", 1).await;
+    assert_eq!(code("workshops"), Some(1));
+    let (_, text) = verify(&data_dir, &["--deleted", "likes"]);
+    assert!(text.contains("memberships: 1 rows are still there") && text.contains("FAIL"), "{text}");
+
+    service.client.rolled_up("post").await;
+    service.client.delete("/likes/post").await;
+    crate::service::eventually("the sweep", || code("likes") == Some(0));
+    // Any table that still has a row, in any file, is enough.
+    assert!(service.stop().success());
+    for (file, sql) in [
+        (P0, "INSERT INTO items (name) VALUES ('x')"),
+        (P1, "INSERT INTO memberships VALUES ('u', 1, 0)"),
+        (P1, "INSERT INTO shard_counters VALUES (1, 1, 0, 0, 1)"),
+        (P0, "INSERT INTO base_ledger VALUES (0, 1, 's', 1)"),
+        (P1, "INSERT INTO unswept_items VALUES (1)"),
+        (SUMMARY, "INSERT INTO summary VALUES ('x', 0, 1, '[]')"),
+        (SUMMARY, "INSERT INTO deletions VALUES ('x')"),
+    ] {
+        let copy = setup.scratch().join("copy");
+        files::copy_directory(&data_dir, &copy);
+        files::execute(&copy, file, sql);
+        assert_eq!(verify(&copy, &["--deleted", "likes"]).0, Some(1), "{sql}");
+        fs::remove_dir_all(&copy).unwrap();
+    }
+}
