@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::{Admin, Permit, Read, Write};
 use super::body::Body;
-use super::path::{invalid_item, invalid_user, item, user};
+use super::path::{Item, invalid_item, invalid_user, item, user};
 use super::problem::Problem;
 use super::query::Query;
 use crate::likes::rollup::RolledUp;
@@ -154,10 +154,10 @@ pub(super) async fn unlike(
 pub(super) async fn post_like(
     _permit: Permit<Write>,
     State(app): State<App>,
+    Item(item): Item,
     uri: Uri,
     body: Body,
 ) -> Result<Json<LikeAnswer>, Problem> {
-    let item = item(&uri, &app)?;
     let user = LikeBody::user(&body, &app)?;
     set(&app, &uri, item, user, true).await
 }

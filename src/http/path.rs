@@ -1,12 +1,38 @@
 //! Names in paths and bodies, parsed once into types.
 
+use axum::extract::FromRequestParts;
 use axum::http::Uri;
+use axum::http::request::Parts;
 
 use super::App;
 use super::problem::Problem;
 use crate::likes::{ItemId, UserId};
 use crate::names::decode_segment;
 use crate::reservations::WorkshopName;
+
+/// The workshop of a path. As an argument of a handler it is looked at before the body is.
+#[derive(Debug)]
+pub(super) struct Workshop(pub WorkshopName);
+
+/// The item of a path, likewise.
+#[derive(Debug)]
+pub(super) struct Item(pub ItemId);
+
+impl FromRequestParts<App> for Workshop {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        workshop(&parts.uri).map(Self)
+    }
+}
+
+impl FromRequestParts<App> for Item {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        item(&parts.uri, app).map(Self)
+    }
+}
 
 /// The n-th segment of a path, from 0, still encoded. The router has matched the path, so it is there.
 fn segment(uri: &Uri, index: usize) -> &str {

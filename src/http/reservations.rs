@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::{Permit, Read, Write};
 use super::body::Body;
-use super::path::workshop;
+use super::path::{Workshop, workshop};
 use super::problem::Problem;
 use crate::reservations::command::Reserved;
 use crate::reservations::{RequestId, Seats};
@@ -94,10 +94,9 @@ pub(super) struct StatusAnswer {
 pub(super) async fn reserve(
     _permit: Permit<Write>,
     State(app): State<App>,
-    uri: Uri,
+    Workshop(workshop): Workshop,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let workshop = workshop(&uri)?;
     let (request, seats) = ReservationBody::parse(&body, &app)?;
     match app.workshops.reserve(workshop.clone(), request.clone(), seats).await? {
         Reserved::Decided { status, capacity, reserved, replayed } => {
