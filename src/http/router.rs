@@ -145,6 +145,10 @@ fn finish(router: Router<App>, app: &App) -> Router {
 
 /// The seed looks at a workshop's name before it looks at the method.
 async fn method_not_allowed(uri: Uri) -> Problem {
+    // The router takes an empty segment for a name.
+    if uri.path().contains("//") {
+        return Problem::not_found();
+    }
     if uri.path().starts_with("/workshops/")
         && let Err(problem) = path::workshop(&uri)
     {
