@@ -91,8 +91,10 @@ fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
 
 fn print_new_key(name: &str) -> Result<(), Failure> {
     let new = new_key()?;
+    // As TOML writes a text, which is not quite as Rust does.
+    let name = toml::Value::from(name);
     println!("key (shown once): {}\n", new.key);
-    println!("[[auth.keys]]\nname = {name:?}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
+    println!("[[auth.keys]]\nname = {name}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
     Ok(())
 }
 

@@ -7,5 +7,6 @@ mod client;
 mod raw;
 mod service;
 
+mod auth;
 mod inputs;
 mod seed_lab;

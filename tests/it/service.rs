@@ -22,12 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Setup {
     directory: Arc<TempDir>,
     environment: Vec<(String, String)>,
+    listen: &'static str,
 }
 
 impl Setup {
     /// A new, empty data directory and the shipped settings.
     pub fn new() -> Self {
-        Self { directory: Arc::new(TempDir::new().unwrap()), environment: Vec::new() }
+        Self { directory: Arc::new(TempDir::new().unwrap()), environment: Vec::new(), listen: "127.0.0.1:0" }
     }
 
     /// One setting more: `("likes.shards", "4")`.
@@ -40,6 +41,12 @@ impl Setup {
     /// Any environment variable.
     pub fn with_env(mut self, variable: &str, value: impl ToString) -> Self {
         self.environment.push((variable.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Where both listeners listen; loopback without it.
+    pub fn listening_on(mut self, address: &'static str) -> Self {
+        self.listen = address;
         self
     }
 
@@ -65,7 +72,7 @@ impl Setup {
     pub fn try_start(&self) -> Result<Service, String> {
         let log = self.scratch().join("headcount.log");
         let mut child = self
-            .command(&["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"])
+            .command(&["serve", "--listen", self.listen, "--admin-listen", self.listen, "--data-dir"])
             .arg(self.data_dir())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -85,7 +92,8 @@ impl Setup {
         };
         let public = address("public API on http://");
         let admin = address("admin on http://");
-        Ok(Service { client: Client::new(&public), admin: Client::new(&admin), public, child, log })
+        let (client, admin_client) = (Client::new(&public), Client::new(&admin));
+        Ok(Service { client, admin: admin_client, public, admin_address: admin, child, log })
     }
 
     /// Runs a subcommand to its end.
@@ -122,6 +130,8 @@ pub struct Service {
     pub admin: Client,
     /// The public API's address.
     pub public: String,
+    /// The admin API's address.
+    pub admin_address: String,
     child: Child,
     log: PathBuf,
 }
