@@ -9,4 +9,5 @@ mod service;
 
 mod auth;
 mod inputs;
+mod limits;
 mod seed_lab;
