@@ -10,4 +10,6 @@ mod service;
 mod auth;
 mod inputs;
 mod limits;
+mod metrics;
+mod openapi;
 mod seed_lab;

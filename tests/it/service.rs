@@ -93,7 +93,8 @@ impl Setup {
         let public = address("public API on http://");
         let admin = address("admin on http://");
         let (client, admin_client) = (Client::new(&public), Client::new(&admin));
-        Ok(Service { client, admin: admin_client, public, admin_address: admin, child, log })
+        let _directory = Arc::clone(&self.directory);
+        Ok(Service { client, admin: admin_client, public, admin_address: admin, child, log, _directory })
     }
 
     /// Runs a subcommand to its end.
@@ -134,6 +135,8 @@ pub struct Service {
     pub admin_address: String,
     child: Child,
     log: PathBuf,
+    /// Kept while its files are in use, also where the setup is gone.
+    _directory: Arc<TempDir>,
 }
 
 impl Service {
