@@ -78,7 +78,7 @@ type Failure = Box<dyn std::error::Error>;
 fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Loaded, Failure> {
     let loaded = Config::load(FileChoice::from(file), config::environment(), flags)?;
     schedule::check(&loaded.config.rollup.schedule).map_err(|why| {
-        loaded.refuse("rollup.schedule", &format!("must be a cron schedule with seconds ({why})"))
+        loaded.refuse("rollup.schedule", format!("must be a cron schedule with seconds ({why})"))
     })?;
     Ok(loaded)
 }
