@@ -66,14 +66,20 @@ impl PartialSchema for User {
 
 impl PartialSchema for Workshop {
     fn schema() -> RefOr<Schema> {
-        text("^[a-z][a-z0-9-]{0,31}$", "launch-day", "A workshop's name").into()
+        text("^[a-z][a-z0-9-]{0,31}$", "launch-day", "A workshop's name")
+            .min_length(Some(1))
+            .max_length(Some(32))
+            .into()
     }
 }
 
 impl PartialSchema for RequestId {
     fn schema() -> RefOr<Schema> {
         let description = "The caller's id of this attempt. Repeated, it gets the first answer.";
-        text("^[a-z0-9][a-z0-9-]{2,47}$", "request-1", description).into()
+        text("^[a-z0-9][a-z0-9-]{2,47}$", "request-1", description)
+            .min_length(Some(3))
+            .max_length(Some(48))
+            .into()
     }
 }
 
