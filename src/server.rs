@@ -192,10 +192,7 @@ impl Running {
         for partition in &self.partitions {
             partition.handle.close();
         }
-        let join = move || self.partitions.into_iter().for_each(Partition::join);
-        if tokio::task::spawn_blocking(join).await.is_err() {
-            tracing::error!("waiting for the partitions ended in a panic");
-        }
+        futures_util::future::join_all(self.partitions.into_iter().map(Partition::join)).await;
     }
 }
 

@@ -21,7 +21,7 @@ enum Source {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the clock says {wall_ms} ms since 1970, but decisions were stored at {mark_ms} ms: {behind_ms} ms later. \
-     Set the clock right, or accept time standing still until it catches up with clock.allow_step_back = true"
+     Set the clock right, or accept time going on from there, ahead of the clock, with clock.allow_step_back = true"
 )]
 pub struct SteppedBack {
     /// The machine's wall time.

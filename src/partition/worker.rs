@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
+
 use super::mailbox::{Drained, Waiting};
 use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
 use crate::metrics::PartitionMetrics;
@@ -39,16 +41,20 @@ pub struct Partition<C> {
     /// The way in.
     pub handle: Handle<C>,
     thread: JoinHandle<()>,
+    gate: tokio::task::JoinHandle<()>,
 }
 
 /// Gauges are read this often, and this long a silent partition sleeps at most.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
+/// Committed batches whose replies are still on their way out; more, and the thread waits for them.
+const OPEN_GATES: usize = 64;
 /// Pause between two attempts to reopen a failed store: from, to.
 const REOPEN_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// Decide a batch over a shared store at most this often before its callers are told to come back.
 const MAX_CONFLICTS: u32 = 8;
 
-/// Starts a partition's thread over a workload whose store is open.
+/// Starts a partition's thread over a workload whose store is open. Call it on a tokio runtime: replies
+/// go out from there.
 ///
 /// # Errors
 /// The operating system's, when it has no thread to give.
@@ -67,17 +73,25 @@ pub fn spawn<W: Workload>(
         deadline: limits.deadline,
         overloads: metrics.overloads.clone(),
     };
-    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics };
+    let (committed, mut to_release) = mpsc::channel::<Vec<W::Command>>(OPEN_GATES);
+    let gate = tokio::spawn(async move {
+        while let Some(batch) = to_release.recv().await {
+            batch.into_iter().for_each(Command::release);
+        }
+    });
+    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics, committed };
     worker.health.set(true);
     let thread =
         std::thread::Builder::new().name(format!("partition-{index}")).spawn(move || worker.run())?;
-    Ok(Partition { handle, thread })
+    Ok(Partition { handle, thread, gate })
 }
 
 impl<C> Partition<C> {
-    /// Waits for the thread, which ends once its handle is closed and its queue is empty.
-    pub fn join(self) {
-        if self.thread.join().is_err() {
+    /// Waits for the thread, which ends once its handle is closed and its queue is empty, and for its
+    /// last replies.
+    pub async fn join(self) {
+        let thread = tokio::task::spawn_blocking(move || self.thread.join().is_ok());
+        if !thread.await.unwrap_or(false) || self.gate.await.is_err() {
             tracing::error!("a partition's thread ended in a panic");
         }
     }
@@ -91,6 +105,9 @@ struct Worker<W: Workload> {
     mailbox: Arc<Mailbox<W::Command>>,
     health: Health,
     metrics: PartitionMetrics,
+    /// Replies are sent by a task of the runtime that waits for them: one wake-up a batch crosses the
+    /// threads instead of one a reply, and the thread is free for the next batch.
+    committed: mpsc::Sender<Vec<W::Command>>,
 }
 
 /// How far a batch got, for the answer that it gets when it fails.
@@ -157,10 +174,7 @@ impl<W: Workload> Worker<W> {
         let mut committing = false;
         let attempt = catch_unwind(AssertUnwindSafe(|| self.decide_and_commit(batch, &mut committing)));
         let failure = match attempt {
-            Ok(Ok(())) => {
-                batch.drain(..).for_each(Command::release);
-                return;
-            }
+            Ok(Ok(())) => return self.release(batch),
             Ok(Err(failure)) => failure,
             Err(panic) => Failure {
                 refusal: if committing { Refusal::OutcomeUnknown } else { Refusal::Unavailable },
@@ -168,6 +182,11 @@ impl<W: Workload> Worker<W> {
             },
         };
         self.recover(batch, &failure);
+    }
+
+    fn release(&self, batch: &mut Vec<W::Command>) {
+        // Without a runtime nobody waits for an answer any more.
+        let _runtime_ended = self.committed.blocking_send(std::mem::take(batch));
     }
 
     fn decide_and_commit(
@@ -188,7 +207,7 @@ impl<W: Workload> Worker<W> {
             }
         }
         if self.limits.reply_before_commit {
-            batch.drain(..).for_each(Command::release);
+            self.release(batch);
             std::thread::sleep(Duration::from_millis(2));
         }
         *committing = true;

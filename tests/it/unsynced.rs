@@ -7,7 +7,7 @@
 //! as it was when its last sync returned.
 //!
 //! ```ignore
-//! let shim = unsynced::build_shim(Path::new(env!("CARGO_TARGET_TMPDIR")));
+//! let shim = unsynced::build_shim();
 //! let child = Command::new(env!("CARGO_BIN_EXE_headcount"))
 //!     .env("LD_PRELOAD", &shim)
 //!     .env("UNSYNCED_DIR", &data_dir)
@@ -24,15 +24,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-const SOURCE: &str = include_str!("unsynced.c");
+use crate::shim;
+
 const MAGIC: u64 = 0x756e_7379_6e63_6564;
 /// magic, offset, written, `old_len`, `old_size`
 const HEAD: usize = 5 * 8;
@@ -50,56 +48,9 @@ pub struct Lost {
     pub bytes: u64,
 }
 
-/// Compiles the shim into `out_dir` and returns its path, for `LD_PRELOAD`.
-///
-/// The file name holds a hash of the source, so that it is compiled once and an old build is never taken for a new
-/// one. Tests run in parallel, in threads and in processes: each compiles to a name of its own and renames, so that
-/// nobody loads half a library.
-///
-/// # Panics
-///
-/// If the C compiler `cc` is missing or rejects the source. A test without its shim would pass and show nothing.
-pub fn build_shim(out_dir: &Path) -> PathBuf {
-    static BUILDS: AtomicU32 = AtomicU32::new(0);
-    let mut hasher = DefaultHasher::new();
-    SOURCE.hash(&mut hasher);
-    let name = format!("unsynced-{:016x}.so", hasher.finish());
-    fs::create_dir_all(out_dir).expect("create the directory of the shim");
-    // LD_PRELOAD splits at spaces and colons, and takes a relative path for one from the child's working directory.
-    let out_dir = fs::canonicalize(out_dir).expect("find the directory of the shim");
-    let shim = out_dir.join(&name);
-    assert!(
-        !shim
-            .as_os_str()
-            .as_bytes()
-            .iter()
-            .any(|b| b" :".contains(b)),
-        "LD_PRELOAD cannot hold {}",
-        shim.display()
-    );
-    if shim.exists() {
-        return shim;
-    }
-    let build = BUILDS.fetch_add(1, Ordering::Relaxed);
-    let temporary = out_dir.join(format!("{name}.{}.{build}", std::process::id()));
-    let mut cc = Command::new("cc")
-        .args([
-            "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-x", "c", "-", "-o",
-        ])
-        .arg(&temporary)
-        .stdin(Stdio::piped())
-        .spawn()
-        .expect("run cc");
-    let source_sent = cc
-        .stdin
-        .take()
-        .expect("cc has a stdin")
-        .write_all(SOURCE.as_bytes());
-    let status = cc.wait().expect("wait for cc");
-    assert!(status.success(), "cc rejects unsynced.c: {status}");
-    source_sent.expect("send unsynced.c to cc");
-    fs::rename(&temporary, &shim).expect("put the shim in its place");
-    shim
+/// Compiles the shim and returns its path, for `LD_PRELOAD`.
+pub fn build_shim() -> PathBuf {
+    shim::build("unsynced", include_str!("unsynced.c"))
 }
 
 /// Takes back every write that was not synced, after the service was killed **and waited for**.
@@ -118,40 +69,25 @@ pub fn build_shim(out_dir: &Path) -> PathBuf {
 /// opened its files.
 pub fn lose_unsynced_writes(undo_dir: &Path) -> Lost {
     let data_dir = fs::read_link(undo_dir.join("data")).unwrap_or_else(|e| {
-        panic!(
-            "the shim saw no database file, {} has no link `data`: {e}",
-            undo_dir.display()
-        )
+        panic!("the shim saw no database file, {} has no link `data`: {e}", undo_dir.display())
     });
     let mut lost = Lost::default();
     for entry in entries(undo_dir) {
-        let Some(name) = entry
-            .file_name()
-            .and_then(|name| name.as_bytes().strip_suffix(b".undo"))
-        else {
+        let Some(name) = entry.file_name().and_then(|name| name.as_bytes().strip_suffix(b".undo")) else {
             continue;
         };
         let path = data_dir.join(decode(name));
-        let mut undo = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&entry)
-            .expect("open an undo file");
+        let mut undo = OpenOptions::new().read(true).write(true).open(&entry).expect("open an undo file");
         // The shim holds this lock for as long as its process lives.
-        undo.try_lock()
-            .unwrap_or_else(|e| panic!("the service still runs, {}: {e}", entry.display()));
+        undo.try_lock().unwrap_or_else(|e| panic!("the service still runs, {}: {e}", entry.display()));
         let mut bytes = Vec::new();
         undo.read_to_end(&mut bytes).expect("read an undo file");
         let records = records(&bytes);
         // No file: the kill came after it was deleted and before its undo file was emptied.
         if !records.is_empty() && path.exists() {
-            let file = OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .expect("open a data file");
+            let file = OpenOptions::new().write(true).open(&path).expect("open a data file");
             for record in records.iter().rev() {
-                take_back(&file, record)
-                    .unwrap_or_else(|e| panic!("undo in {}: {e}", path.display()));
+                take_back(&file, record).unwrap_or_else(|e| panic!("undo in {}: {e}", path.display()));
             }
             lost.files += 1;
             lost.records += records.len();
@@ -187,12 +123,7 @@ fn first_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let whole = word(head, 0) == MAGIC && word(tail, 1) == MAGIC;
     let length = u64::try_from(HEAD + old.len() + TAIL).ok()?;
     (whole && word(tail, 0) == length).then_some((
-        Record {
-            offset: word(head, 1),
-            written: word(head, 2),
-            old,
-            old_size: word(head, 4),
-        },
+        Record { offset: word(head, 1), written: word(head, 2), old, old_size: word(head, 4) },
         rest,
     ))
 }
@@ -225,10 +156,7 @@ fn remove_shm_files(dir: &Path) {
         // Not following links, as they may lead out of the data directory.
         if entry.symlink_metadata().expect("stat a data file").is_dir() {
             remove_shm_files(&entry);
-        } else if entry
-            .file_name()
-            .is_some_and(|name: &OsStr| name.as_bytes().ends_with(b"-shm"))
-        {
+        } else if entry.file_name().is_some_and(|name: &OsStr| name.as_bytes().ends_with(b"-shm")) {
             fs::remove_file(&entry).expect("remove a -shm file");
         }
     }
@@ -236,6 +164,5 @@ fn remove_shm_files(dir: &Path) {
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(dir).unwrap_or_else(|e| panic!("list {}: {e}", dir.display()));
-    read.map(|entry| entry.expect("list a directory").path())
-        .collect()
+    read.map(|entry| entry.expect("list a directory").path()).collect()
 }

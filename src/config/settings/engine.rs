@@ -77,7 +77,7 @@ pub struct Clock {
     /// Milliseconds that the wall clock may be behind the last stored time at a start; further behind refuses the
     /// start. 1 to 86,400,000 (a day).
     pub max_step_ms: u64,
-    /// Starts all the same; time then stands still until the clock has caught up.
+    /// Starts all the same; time then goes on from the stored time, ahead of the clock.
     pub allow_step_back: bool,
 }
 

@@ -11,7 +11,7 @@ pub struct Server {
     /// Address of the public API. Port 0 takes a free one. An address that other machines reach needs `auth.keys`,
     /// or `auth.open = true`.
     pub listen: SocketAddr,
-    /// Address of the admin API, `/metrics` and the dashboard; the same condition holds.
+    /// Address of the admin API with `/metrics`; the same condition holds.
     pub admin_listen: SocketAddr,
     /// Most connections open at once. 1 to 1,000,000.
     pub max_connections: usize,

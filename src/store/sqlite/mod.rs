@@ -106,7 +106,9 @@ impl Transactions for SqliteStore {
         // on a file would share locks.
         self.connection = Connection::open_in_memory()?;
         *self = Self::open(&self.file, self.identity.clone(), self.pragmas.clone())?;
-        Ok(())
+        // After a failed sync the system may call pages of the log clean that never reached the disk, and a
+        // second sync of them would succeed. What was read back from it is written again, elsewhere.
+        open::rewrite_log(&self.connection)
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {

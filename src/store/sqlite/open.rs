@@ -82,6 +82,20 @@ pub fn checkpoint(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
+/// Writes all that the write-ahead log holds into the file itself, and syncs that.
+///
+/// # Errors
+/// The engine's; also when a reader beside this process still needs part of the log.
+pub fn rewrite_log(connection: &Connection) -> Result<(), Error> {
+    let (in_log, written) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    })?;
+    if in_log == written {
+        return Ok(());
+    }
+    Err(Error::Engine(format!("a reader holds the log: {written} of {in_log} pages could be written")))
+}
+
 /// Bytes in a file's write-ahead log.
 #[must_use]
 pub fn wal_bytes(file: &Path) -> u64 {

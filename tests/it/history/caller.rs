@@ -1,0 +1,174 @@
+//! One client: does something at random, waits for the answer, notes it, goes on.
+
+use std::collections::BTreeMap;
+
+use super::requests::{Known, Request};
+use super::{CALLERS, ITEMS, Replay, Rng, USERS, until_answered, user};
+use crate::client::{Answer, Client};
+
+/// Older decisions that are asked for again after each round.
+const OLDER_REPLAYS: usize = 25;
+
+pub struct Caller {
+    number: usize,
+    rng: Rng,
+    pairs: Vec<Pair>,
+    pub requests: Vec<Request>,
+    /// Answers that contradict what was known, in words.
+    pub contradictions: Vec<String>,
+    /// Problems met, by word.
+    pub refusals: BTreeMap<String, u64>,
+}
+
+/// A user and an item that this caller alone brings together and apart.
+struct Pair {
+    user: String,
+    item: &'static str,
+    /// `None` while a request for something else was not answered.
+    liked: Option<bool>,
+}
+
+/// What came back.
+enum Heard {
+    Answer(Answer),
+    SurelyNotDone,
+    PerhapsDone,
+    /// Nothing: the service is gone.
+    Nothing,
+}
+
+impl Caller {
+    /// Nobody likes anything yet. Users and items are spread so that callers meet on both.
+    pub fn new(number: usize, rng: Rng) -> Self {
+        let all = (0..USERS).flat_map(|user| (0..ITEMS.len()).map(move |item| (user, item)));
+        let mine = all.filter(|(user, item)| (user + item) % CALLERS == number);
+        let pair = |(number, item): (usize, usize)| Pair {
+            user: user(number),
+            item: ITEMS[item],
+            liked: Some(false),
+        };
+        let pairs = mine.map(pair).collect();
+        let (requests, contradictions) = (Vec::new(), Vec::new());
+        Self { number, rng, pairs, requests, contradictions, refusals: BTreeMap::new() }
+    }
+
+    /// One request; whether the service is still there.
+    pub async fn step(&mut self, client: &Client, workshops: &[String]) -> bool {
+        match self.rng.below(10) {
+            0..6 => self.like(client).await,
+            9 if !self.requests.is_empty() => {
+                let any = self.rng.below(self.requests.len() as u64);
+                self.reserve(client, usize::try_from(any).unwrap()).await
+            }
+            _ => {
+                let workshop = self.rng.pick(workshops).clone();
+                let id = format!("request-{}-{}", self.number, self.requests.len());
+                let seats = 1 + i64::try_from(self.rng.below(4)).unwrap();
+                self.requests.push(Request { workshop, id, seats, known: Known::NotDone });
+                self.reserve(client, self.requests.len() - 1).await
+            }
+        }
+    }
+
+    async fn like(&mut self, client: &Client) -> bool {
+        let any = self.rng.below(self.pairs.len() as u64);
+        let wanted = self.rng.below(2) == 0;
+        let pair = &mut self.pairs[usize::try_from(any).unwrap()];
+        let path = format!("/likes/{}/users/{}", pair.item, pair.user);
+        let method = if wanted { hyper::Method::PUT } else { hyper::Method::DELETE };
+        let heard = hear(&mut self.refusals, client.try_send(method, &path, "").await);
+        match &heard {
+            Heard::Answer(answer) => {
+                let expected = pair.liked.map(|liked| liked != wanted);
+                let changed = answer.json["changed"].as_bool();
+                if answer.json["liked"] != wanted || expected.is_some_and(|e| changed != Some(e)) {
+                    self.contradictions.push(format!("{path} was {:?}, {}", pair.liked, answer.text));
+                }
+                pair.liked = Some(wanted);
+            }
+            Heard::PerhapsDone | Heard::Nothing if pair.liked != Some(wanted) => pair.liked = None,
+            _ => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    async fn reserve(&mut self, client: &Client, index: usize) -> bool {
+        let request = &mut self.requests[index];
+        let heard = hear(
+            &mut self.refusals,
+            client.try_send(hyper::Method::POST, &request.path(), request.body()).await,
+        );
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(request.heard(answer)),
+            Heard::PerhapsDone | Heard::Nothing if request.known == Known::NotDone => {
+                request.known = Known::PerhapsDone;
+            }
+            _ => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    /// Asks again for what is not known to be decided, and for what `replay` says of the rest.
+    pub async fn ask_again(&mut self, client: &Client, replay: Replay, round: &str) {
+        let older: Vec<String> = match self.requests.is_empty() {
+            true => Vec::new(),
+            false => (0..OLDER_REPLAYS).map(|_| self.rng.pick(&self.requests).id.clone()).collect(),
+        };
+        for request in &mut self.requests {
+            let decided = matches!(request.known, Known::Decided(_));
+            let recent = request.workshop.starts_with(round) || older.contains(&request.id);
+            let passed_over = match replay {
+                Replay::All => false,
+                Replay::Recent => decided && !recent,
+                Replay::DecidedOnly => !decided,
+            };
+            if passed_over {
+                continue;
+            }
+            let ask = async || client.post(&request.path(), request.body()).await;
+            let answer = until_answered(ask).await;
+            self.contradictions.extend(request.heard(&answer));
+        }
+    }
+
+    /// Takes over what the service says of this caller's pairs; what contradicts what was known.
+    pub fn settle_likes(&mut self, told: &BTreeMap<(String, &'static str), bool>) -> Vec<String> {
+        let mut found = Vec::new();
+        for pair in &mut self.pairs {
+            let told = told[&(pair.user.clone(), pair.item)];
+            if pair.liked.is_some_and(|liked| liked != told) {
+                found.push(format!("{} likes {}: was {}, is {told}", pair.user, pair.item, !told));
+            }
+            pair.liked = Some(told);
+        }
+        found
+    }
+
+    pub fn likers_of(&self, item: &str) -> i64 {
+        self.pairs.iter().filter(|pair| pair.item == item && pair.liked == Some(true)).count() as i64
+    }
+}
+
+impl Request {
+    fn path(&self) -> String {
+        format!("/workshops/{}/reservations", self.workshop)
+    }
+
+    fn body(&self) -> String {
+        format!(r#"{{"requestId":"{}","seats":{}}}"#, self.id, self.seats)
+    }
+}
+
+/// Takes problems at their word.
+fn hear<E>(refusals: &mut BTreeMap<String, u64>, heard: Result<Answer, E>) -> Heard {
+    let Ok(answer) = heard else { return Heard::Nothing };
+    if answer.error().is_empty() {
+        return Heard::Answer(answer);
+    }
+    *refusals.entry(answer.error().to_owned()).or_default() += 1;
+    match answer.error() {
+        "outcome_unknown" => Heard::PerhapsDone,
+        "overloaded" | "unavailable" | "disk_full" => Heard::SurelyNotDone,
+        _ => panic!("{answer:?}"),
+    }
+}

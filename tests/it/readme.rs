@@ -1,0 +1,81 @@
+//! The README's tour is what really happens: every command is run, every answer compared.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::service::{HEADCOUNT, Setup};
+
+/// A block of the tour: a language and its lines.
+struct Block {
+    language: String,
+    text: String,
+}
+
+fn tour() -> Vec<Block> {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let (_, tour) = readme.split_once("## A tour").unwrap();
+    let (tour, _) = tour.split_once("\n## ").unwrap();
+    let fenced = tour.split("```").skip(1).step_by(2);
+    let block = |block: &str| {
+        let (language, text) = block.split_once('\n').unwrap();
+        Block { language: language.to_owned(), text: text.to_owned() }
+    };
+    fenced.map(block).collect()
+}
+
+/// Times differ from run to run, and which of the ten was first; nothing else may.
+fn without_what_varies(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            let raced = fields.get("requestId").is_some_and(|id| id == "request-1");
+            let varies = |name: &str| match name {
+                "asOf" | "ageMs" => true,
+                "status" | "reserved" | "reason" => raced,
+                _ => false,
+            };
+            fields.retain(|name, _| !varies(name));
+            fields.values_mut().for_each(|field| *field = without_what_varies(field.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_what_varies(item.take())),
+        _ => {}
+    }
+    value
+}
+
+fn comparable(output: &str) -> Vec<Value> {
+    let spaced = output.replace("}{", "}\n{");
+    let lines = spaced.lines().filter(|line| !line.trim().is_empty());
+    lines
+        .map(|line| without_what_varies(serde_json::from_str(line).unwrap_or_else(|_| line.into())))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tour_is_what_happens() {
+    let setup = Setup::new();
+    let mut service = setup.start();
+    let blocks = tour();
+    assert!(blocks.len() >= 14, "the tour has lost its blocks");
+    for pair in blocks.chunks(2) {
+        let [command, expected] = pair else { panic!("a command without its output") };
+        assert_eq!((command.language.as_str(), expected.language != "sh"), ("sh", true));
+        if command.text.contains("/status") {
+            // "Stop it and start it again."
+            assert!(service.stop().success());
+            service = setup.start();
+        }
+        service.client.rolled_up("post-1").await;
+        let script = command
+            .text
+            .replace("127.0.0.1:8787", &service.public)
+            .replace("/tmp/tour", setup.scratch().join("tour").to_str().unwrap())
+            .replace("headcount verify", &format!("{HEADCOUNT} verify"))
+            .replace("--data-dir data", &format!("--data-dir {}", setup.data_dir().display()));
+        let output =
+            Command::new("bash").args(["-euc", &script]).current_dir(setup.scratch()).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{script}\n{printed}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(comparable(&printed), comparable(&expected.text), "{script}");
+    }
+}
