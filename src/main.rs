@@ -78,7 +78,7 @@ type Failure = Box<dyn std::error::Error>;
 fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Loaded, Failure> {
     let loaded = Config::load(FileChoice::from(file), config::environment(), flags)?;
     schedule::check(&loaded.config.rollup.schedule).map_err(|why| {
-        loaded.refuse("rollup.schedule", &format!("must be a cron schedule with seconds ({why})"))
+        loaded.refuse("rollup.schedule", format!("must be a cron schedule with seconds ({why})"))
     })?;
     Ok(loaded)
 }
@@ -91,8 +91,10 @@ fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
 
 fn print_new_key(name: &str) -> Result<(), Failure> {
     let new = new_key()?;
+    // As TOML writes a text, which is not quite as Rust does.
+    let name = toml::Value::from(name);
     println!("key (shown once): {}\n", new.key);
-    println!("[[auth.keys]]\nname = {name:?}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
+    println!("[[auth.keys]]\nname = {name}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
     Ok(())
 }
 

@@ -10,16 +10,19 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::{Admin, Permit, Read, Write};
 use super::body::Body;
-use super::path::{invalid_item, invalid_user, item, user};
+use super::path::{Item, invalid_item, invalid_user, item, user};
 use super::problem::Problem;
 use super::query::Query;
+use super::schema;
 use crate::likes::rollup::RolledUp;
 use crate::likes::{ItemId, UserId};
 
 /// A like or an unlike, decided.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LikeAnswer {
+    #[schema(value_type = schema::Item)]
     pub item: String,
+    #[schema(value_type = schema::User)]
     pub user: String,
     /// Whether the user likes the item now.
     pub liked: bool,
@@ -29,15 +32,15 @@ pub(super) struct LikeAnswer {
     pub shard: u32,
     /// With `?exact=true`: the item's total, this like or unlike included.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, nullable = false)]
     pub total: Option<i64>,
 }
 
 /// The body of a posted like. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct LikeBody<'a> {
-    /// 1 to `likes.max_user_bytes` bytes.
     #[serde(rename = "userId", borrow)]
-    #[schema(value_type = String)]
+    #[schema(value_type = schema::User, required)]
     user_id: Option<&'a RawValue>,
 }
 
@@ -57,19 +60,24 @@ impl LikeBody<'_> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TotalAnswer {
+    #[schema(value_type = schema::Item)]
     item: String,
+    #[schema(minimum = 0)]
     total: i64,
     /// False: rolled up, as of `asOf`. True: every shard was asked.
     exact: bool,
     /// Everything acknowledged before this time is counted; ms since 1970.
     as_of: i64,
     /// How long ago that was, in ms.
+    #[schema(minimum = 0)]
     age_ms: i64,
     /// The roll-up run that last changed the total; never falls. Not of an exact total.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     version: Option<u64>,
     /// Whether the user that was asked about likes it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     liked: Option<bool>,
 }
 
@@ -83,7 +91,9 @@ pub(super) struct TotalsAnswer {
 /// Whether a user likes an item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LikedAnswer {
+    #[schema(value_type = schema::Item)]
     item: String,
+    #[schema(value_type = schema::User)]
     user: String,
     liked: bool,
 }
@@ -91,6 +101,7 @@ pub(super) struct LikedAnswer {
 /// An item's end.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DeletedAnswer {
+    #[schema(value_type = schema::Item)]
     item: String,
     /// Whether it was there.
     deleted: bool,
@@ -121,9 +132,10 @@ async fn set(
 
 /// Like an item. Idempotent.
 #[utoipa::path(put, path = "/likes/{item}/users/{user}", tag = "likes",
-    params(("item" = String, Path), ("user" = String, Path),
+    params(("item" = schema::Item, Path), ("user" = schema::User, Path),
         ("exact" = Option<bool>, Query, description = "answer with the total, this like included")),
-    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    responses((status = 200, body = LikeAnswer, description = "decided"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn like(
     _permit: Permit<Write>,
     State(app): State<App>,
@@ -134,9 +146,10 @@ pub(super) async fn like(
 
 /// Unlike an item. Idempotent.
 #[utoipa::path(delete, path = "/likes/{item}/users/{user}", tag = "likes",
-    params(("item" = String, Path), ("user" = String, Path),
+    params(("item" = schema::Item, Path), ("user" = schema::User, Path),
         ("exact" = Option<bool>, Query, description = "answer with the total, this unlike included")),
-    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    responses((status = 200, body = LikeAnswer, description = "decided"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn unlike(
     _permit: Permit<Write>,
     State(app): State<App>,
@@ -147,25 +160,27 @@ pub(super) async fn unlike(
 
 /// Like an item, for clients that post. The same as `PUT`.
 #[utoipa::path(post, path = "/likes/{item}", tag = "likes",
-    params(("item" = String, Path),
+    params(("item" = schema::Item, Path),
         ("exact" = Option<bool>, Query, description = "answer with the total, this like included")),
     request_body = LikeBody,
-    responses((status = 200, body = LikeAnswer), super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
+    responses((status = 200, body = LikeAnswer, description = "decided"),
+        super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn post_like(
     _permit: Permit<Write>,
     State(app): State<App>,
+    Item(item): Item,
     uri: Uri,
     body: Body,
 ) -> Result<Json<LikeAnswer>, Problem> {
-    let item = item(&uri, &app)?;
     let user = LikeBody::user(&body, &app)?;
     set(&app, &uri, item, user, true).await
 }
 
 /// Whether a user likes an item: the owner's word.
 #[utoipa::path(get, path = "/likes/{item}/users/{user}", tag = "likes",
-    params(("item" = String, Path), ("user" = String, Path)),
-    responses((status = 200, body = LikedAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    params(("item" = schema::Item, Path), ("user" = schema::User, Path)),
+    responses((status = 200, body = LikedAnswer, description = "the owner's word"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn liked(
     _permit: Permit<Read>,
     State(app): State<App>,
@@ -178,8 +193,9 @@ pub(super) async fn liked(
 
 /// An item's total: rolled up with its age, or exact.
 #[utoipa::path(get, path = "/likes/{item}", tag = "likes",
-    params(("item" = String, Path), ("exact" = Option<bool>, Query, description = "ask every shard")),
-    responses((status = 200, body = TotalAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    params(("item" = schema::Item, Path), ("exact" = Option<bool>, Query, description = "ask every shard")),
+    responses((status = 200, body = TotalAnswer, description = "the total"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn total(
     _permit: Permit<Read>,
     State(app): State<App>,
@@ -193,10 +209,11 @@ pub(super) async fn total(
 
 /// Many totals, and whether a user likes each, in one call.
 #[utoipa::path(get, path = "/likes", tag = "likes",
-    params(("item" = Vec<String>, Query, description = "repeated, up to likes.max_items_per_read times"),
-        ("user" = Option<String>, Query, description = "say of each item whether this user likes it"),
+    params(("item" = schema::Items, Query, description = "repeated, up to likes.max_items_per_read times"),
+        ("user" = Option<schema::User>, Query, description = "say of each item whether this user likes it"),
         ("exact" = Option<bool>, Query, description = "ask every shard")),
-    responses((status = 200, body = TotalsAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    responses((status = 200, body = TotalsAnswer, description = "the totals, in the order of the question"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn totals(
     _permit: Permit<Read>,
     State(app): State<App>,
@@ -248,8 +265,9 @@ async fn totals_of(app: &App, items: &[ItemId], exact: bool) -> Result<Vec<Total
 
 /// Delete an item and its likes. Idempotent.
 #[utoipa::path(delete, path = "/likes/{item}", tag = "likes",
-    params(("item" = String, Path)),
-    responses((status = 200, body = DeletedAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    params(("item" = schema::Item, Path)),
+    responses((status = 200, body = DeletedAnswer, description = "deleted, or it was not there"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn delete(
     _permit: Permit<Admin>,
     State(app): State<App>,

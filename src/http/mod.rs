@@ -2,7 +2,7 @@
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`] and [`reservations`] ask a feature and word its answer; [`problem`]
-//! words every error. [`observe`] counts what goes out.
+//! words every error. [`observe`] counts what goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
 mod body;
@@ -16,6 +16,7 @@ mod problem;
 mod query;
 mod reservations;
 pub mod router;
+mod schema;
 pub mod serve;
 
 pub use router::App;

@@ -1,8 +1,16 @@
 //! The OpenAPI document, generated from the handlers.
 
-use utoipa::{IntoResponses, Modify, OpenApi};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{self, RefOr};
+use utoipa::{IntoResponses, Number, OpenApi};
 
 use super::problem::Problem;
+use super::router::Limits;
+use super::schema;
+
+/// The name of the security scheme.
+const KEY: &str = "key";
 
 /// What every route may answer before it decides.
 #[derive(IntoResponses)]
@@ -12,7 +20,8 @@ pub(super) enum Rejections {
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(Problem),
     /// No key, or an unknown one.
-    #[response(status = 401, content_type = "application/problem+json")]
+    #[response(status = 401, content_type = "application/problem+json",
+        headers(("WWW-Authenticate" = String, description = "Bearer")))]
     Unauthorized(Problem),
     /// The key lacks the scope.
     #[response(status = 403, content_type = "application/problem+json")]
@@ -39,7 +48,8 @@ pub(super) enum BodyRejections {
 #[expect(dead_code, reason = "documentation: only its shape is used")]
 pub(super) enum Refusals {
     /// `overloaded` and `unavailable`: surely not done. `outcome_unknown`: perhaps done, repeat with the same id.
-    #[response(status = 503, content_type = "application/problem+json")]
+    #[response(status = 503, content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "seconds, `server.retry_after_s`")))]
     Unavailable(Problem),
     /// The disk is full; surely not done.
     #[response(status = 507, content_type = "application/problem+json")]
@@ -50,22 +60,46 @@ pub(super) enum Refusals {
 #[openapi(
     info(
         title = "headcount",
-        description = "Counts people when they all arrive at once: likes and reservations.",
+        description = "Counts people when they all arrive at once: likes and reservations. Bounds and the need for \
+                       a key are those of this server's settings.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(Problem)),
-    security((), ("key" = [])),
-    modifiers(&BearerKey)
+    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId, schema::Seats)),
+    tags(
+        (name = "service", description = "Whether it lives and serves"),
+        (name = "likes", description = "How many users like an item"),
+        (name = "reservations", description = "Whether there is a seat left in a workshop")
+    )
 )]
-pub(super) struct Document;
+struct Document;
 
-struct BearerKey;
+/// The document that the routes are added to.
+pub(super) fn base() -> openapi::OpenApi {
+    Document::openapi()
+}
 
-impl Modify for BearerKey {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("key", SecurityScheme::Http(bearer));
+/// Writes into a document what depends on the settings: bounds, and whether a key is asked for.
+pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) {
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("A key of `auth.keys`, with the scope that the operation asks for."))
+        .build();
+    document.security = Some(match keys {
+        true => vec![SecurityRequirement::new(KEY, [""; 0])],
+        // Nothing asks for a key, and one that is sent does no harm.
+        false => vec![SecurityRequirement::default(), SecurityRequirement::new(KEY, [""; 0])],
+    });
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(KEY, SecurityScheme::Http(bearer));
+    for (name, schema) in &mut components.schemas {
+        match (name.as_str(), schema) {
+            ("Item", RefOr::T(Schema::Object(item))) => item.max_length = Some(limits.max_item_bytes),
+            ("User", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_user_bytes),
+            ("Seats", RefOr::T(Schema::Object(seats))) => {
+                seats.maximum = Some(Number::UInt(limits.max_seats_per_request as usize));
+            }
+            ("Items", RefOr::T(Schema::Array(items))) => items.max_items = Some(limits.max_items_per_read),
+            _ => {}
+        }
     }
 }

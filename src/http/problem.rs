@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::schema;
 use crate::partition::Refusal;
 
 /// A problem document. `error` is the word to program against; `detail` is for people.
@@ -12,17 +13,21 @@ use crate::partition::Refusal;
 pub(crate) struct Problem {
     /// `urn:headcount:problem:` and the word.
     #[serde(rename = "type")]
+    #[schema(pattern = "^urn:headcount:problem:[a-z_]+$")]
     kind: String,
     /// The status in words.
     title: &'static str,
     /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
     /// One word for one cause.
+    #[schema(schema_with = schema::error)]
     error: &'static str,
     /// What to do about it.
     detail: String,
     /// The field that is wrong, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     field: Option<&'static str>,
 }
 

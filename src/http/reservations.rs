@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::{Permit, Read, Write};
 use super::body::Body;
-use super::path::workshop;
+use super::path::{Workshop, workshop};
 use super::problem::Problem;
+use super::schema;
 use crate::reservations::command::Reserved;
 use crate::reservations::{RequestId, Seats};
 use crate::store::reservations::Status;
@@ -19,13 +20,11 @@ use crate::store::reservations::Status;
 /// A request for seats. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ReservationBody<'a> {
-    /// `^[a-z0-9][a-z0-9-]{2,47}$`: the caller's id of this attempt. Repeated, it gets the first answer.
     #[serde(rename = "requestId", borrow)]
-    #[schema(value_type = String, pattern = "^[a-z0-9][a-z0-9-]{2,47}$")]
+    #[schema(value_type = schema::RequestId, required)]
     request_id: Option<&'a RawValue>,
-    /// A whole number from 1 to `reservations.max_seats_per_request`.
     #[serde(borrow)]
-    #[schema(value_type = u32, minimum = 1)]
+    #[schema(value_type = schema::Seats, required)]
     seats: Option<&'a RawValue>,
 }
 
@@ -54,19 +53,26 @@ impl ReservationBody<'_> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReservationAnswer {
+    #[schema(value_type = schema::Workshop)]
     pub workshop: String,
+    #[schema(value_type = schema::RequestId)]
     pub request_id: String,
+    #[schema(value_type = schema::Seats)]
     pub seats: u32,
-    /// `accepted` or `rejected`.
+    /// The first decision.
+    #[schema(schema_with = schema::decision)]
     pub status: &'static str,
     /// The workshop's capacity now.
+    #[schema(minimum = 0)]
     pub capacity: i64,
     /// Seats taken just after the first decision.
+    #[schema(minimum = 0)]
     pub reserved: i64,
     /// Whether this repeats an earlier decision.
     pub replayed: bool,
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::reason, required = false)]
     pub reason: Option<&'static str>,
 }
 
@@ -74,17 +80,23 @@ pub(super) struct ReservationAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StatusAnswer {
+    #[schema(value_type = schema::Workshop)]
     workshop: String,
+    #[schema(minimum = 0)]
     capacity: i64,
+    #[schema(minimum = 0)]
     reserved: i64,
+    #[schema(minimum = 0)]
     accepted_requests: i64,
+    #[schema(minimum = 0)]
     rejected_requests: i64,
+    #[schema(minimum = 0)]
     accepted_seats: i64,
 }
 
 /// Take seats, all of them or none. The same `requestId` again gets the first answer and takes nothing.
 #[utoipa::path(post, path = "/workshops/{workshop}/reservations", tag = "reservations",
-    params(("workshop" = String, Path)),
+    params(("workshop" = schema::Workshop, Path)),
     request_body = ReservationBody,
     responses(
         (status = 201, body = ReservationAnswer, description = "accepted"),
@@ -94,10 +106,9 @@ pub(super) struct StatusAnswer {
 pub(super) async fn reserve(
     _permit: Permit<Write>,
     State(app): State<App>,
-    uri: Uri,
+    Workshop(workshop): Workshop,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let workshop = workshop(&uri)?;
     let (request, seats) = ReservationBody::parse(&body, &app)?;
     match app.workshops.reserve(workshop.clone(), request.clone(), seats).await? {
         Reserved::Decided { status, capacity, reserved, replayed } => {
@@ -127,8 +138,9 @@ pub(super) async fn reserve(
 
 /// A workshop's state now. One that nobody has reserved in shows the defaults, and nothing is stored.
 #[utoipa::path(get, path = "/workshops/{workshop}/status", tag = "reservations",
-    params(("workshop" = String, Path)),
-    responses((status = 200, body = StatusAnswer), super::openapi::Rejections, super::openapi::Refusals))]
+    params(("workshop" = schema::Workshop, Path)),
+    responses((status = 200, body = StatusAnswer, description = "its state"),
+        super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn status(
     _permit: Permit<Read>,
     State(app): State<App>,

@@ -13,15 +13,13 @@ use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tracing_appender::non_blocking::ErrorCounter;
-use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::{Keys, Permit, Read};
 use super::observe::{Routes, observe};
-use super::openapi::Document;
 use super::problem::Problem;
-use super::{health, likes, noop, path, reservations};
+use super::{health, likes, noop, openapi, path, reservations};
 use crate::config::Config;
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
@@ -105,24 +103,20 @@ impl Deref for App {
 
 /// The public listener's routes.
 pub fn public(app: &App, noop_routes: bool) -> Router {
-    let (router, document) = documented().split_for_parts();
+    let (router, mut document) = documented().split_for_parts();
+    openapi::fit(&mut document, &app.limits, !app.keys.is_empty());
     let document = document.to_pretty_json().unwrap_or_default();
-    let openapi = move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
-    let mut router = router.route("/openapi.json", get(openapi));
+    let serve_document =
+        move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
+    let mut router = router.route("/openapi.json", get(serve_document));
     if noop_routes {
         router = router.merge(noop::routes());
     }
     finish(router, app)
 }
 
-/// The OpenAPI document of the public routes, as served.
-#[must_use]
-pub fn openapi_json() -> String {
-    documented().into_openapi().to_pretty_json().unwrap_or_default()
-}
-
 fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(likes::totals))
@@ -151,6 +145,10 @@ fn finish(router: Router<App>, app: &App) -> Router {
 
 /// The seed looks at a workshop's name before it looks at the method.
 async fn method_not_allowed(uri: Uri) -> Problem {
+    // The router takes an empty segment for a name.
+    if uri.path().contains("//") {
+        return Problem::not_found();
+    }
     if uri.path().starts_with("/workshops/")
         && let Err(problem) = path::workshop(&uri)
     {

@@ -1,8 +1,10 @@
 //! headcount through its public face: the real binary, real HTTP, real files, real kill -9.
 //!
 //! A module a behaviour. The named cases of the field (L1, R1, …) keep their names. [`service`] starts
-//! and ends the binary; [`client`] talks to it; [`history`] remembers what it said.
+//! and ends the binary; [`client`] talks to it, [`raw`] byte by byte; [`history`] remembers what it said;
+//! [`files`] looks at what it stored.
 
+mod auth;
 mod client;
 mod clock;
 mod data_dir;
@@ -11,11 +13,16 @@ mod durability;
 mod failures;
 mod files;
 mod history;
+mod inputs;
 mod kill_nine;
 mod likes_cases;
 mod likes_contract;
 mod likes_deletion;
+mod limits;
 mod linearizable;
+mod metrics;
+mod openapi;
+mod raw;
 mod readme;
 mod reservation_cases;
 mod rollup;

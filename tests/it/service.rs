@@ -22,12 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Setup {
     directory: Arc<TempDir>,
     environment: Vec<(String, String)>,
+    listen: &'static str,
 }
 
 impl Setup {
     /// A new, empty data directory and the shipped settings.
     pub fn new() -> Self {
-        Self { directory: Arc::new(TempDir::new().unwrap()), environment: Vec::new() }
+        Self { directory: Arc::new(TempDir::new().unwrap()), environment: Vec::new(), listen: "127.0.0.1:0" }
     }
 
     /// One setting more: `("likes.shards", "4")`.
@@ -40,6 +41,12 @@ impl Setup {
     /// Any environment variable.
     pub fn with_env(mut self, variable: &str, value: impl ToString) -> Self {
         self.environment.push((variable.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Where both listeners listen; loopback without it.
+    pub fn listening_on(mut self, address: &'static str) -> Self {
+        self.listen = address;
         self
     }
 
@@ -64,7 +71,7 @@ impl Setup {
     /// Starts the service; its exit status and what it said, if it ends instead of getting ready.
     pub fn try_start(&self) -> Result<Service, String> {
         let data_dir = self.data_dir();
-        let ports = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let ports = ["--listen", self.listen, "--admin-listen", self.listen];
         self.try_start_with(&[&ports[..], &["--data-dir", data_dir.to_str().unwrap()]].concat())
     }
 
@@ -91,7 +98,18 @@ impl Setup {
         };
         let public = address("public API on http://");
         let admin = address("admin on http://");
-        Ok(Service { client: Client::new(&public), admin: Client::new(&admin), public, ready, child, log })
+        let (client, admin_client) = (Client::new(&public), Client::new(&admin));
+        let _directory = Arc::clone(&self.directory);
+        Ok(Service {
+            client,
+            admin: admin_client,
+            public,
+            admin_address: admin,
+            ready,
+            child,
+            log,
+            _directory,
+        })
     }
 
     /// Runs a subcommand to its end.
@@ -139,8 +157,12 @@ pub struct Service {
     pub public: String,
     /// What it printed when it was ready.
     pub ready: String,
+    /// The admin API's address.
+    pub admin_address: String,
     child: Child,
     log: PathBuf,
+    /// Kept while its files are in use, also where the setup is gone.
+    _directory: Arc<TempDir>,
 }
 
 impl Service {

@@ -1,0 +1,143 @@
+//! Names and numbers as the OpenAPI document describes them.
+//!
+//! Only their shape is used: what is accepted is decided where they are parsed, and a fuzzer compares the
+//! two in the tests. Upper bounds that are settings are filled in by [`fit`](super::openapi::fit).
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+#[derive(Debug)]
+pub(super) struct Item;
+#[derive(Debug)]
+pub(super) struct Items;
+#[derive(Debug)]
+pub(super) struct User;
+#[derive(Debug)]
+pub(super) struct Workshop;
+#[derive(Debug)]
+pub(super) struct RequestId;
+#[derive(Debug)]
+pub(super) struct Seats;
+
+impl ToSchema for Item {}
+impl ToSchema for Items {}
+impl ToSchema for User {}
+impl ToSchema for Workshop {}
+impl ToSchema for RequestId {}
+impl ToSchema for Seats {}
+
+/// Neither `.` nor `..`, and no control character.
+const FREE_NAME: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f]+$";
+
+fn text(pattern: &str, example: &str, description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(pattern))
+        .examples([example])
+        .description(Some(description))
+}
+
+impl PartialSchema for Item {
+    fn schema() -> RefOr<Schema> {
+        let description = "An item's name. Its UTF-8 has at most `likes.max_item_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "post-1", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for Items {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new()
+            .items(Ref::from_schema_name(Item::name()))
+            .min_items(Some(1))
+            .description(Some("Items, at most `likes.max_items_per_read`"))
+            .into()
+    }
+}
+
+impl PartialSchema for User {
+    fn schema() -> RefOr<Schema> {
+        let description = "A user's id. Its UTF-8 has at most `likes.max_user_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "ada", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for Workshop {
+    fn schema() -> RefOr<Schema> {
+        text("^[a-z][a-z0-9-]{0,31}$", "launch-day", "A workshop's name")
+            .min_length(Some(1))
+            .max_length(Some(32))
+            .into()
+    }
+}
+
+impl PartialSchema for RequestId {
+    fn schema() -> RefOr<Schema> {
+        let description = "The caller's id of this attempt. Repeated, it gets the first answer.";
+        text("^[a-z0-9][a-z0-9-]{2,47}$", "request-1", description)
+            .min_length(Some(3))
+            .max_length(Some(48))
+            .into()
+    }
+}
+
+impl PartialSchema for Seats {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(1))
+            .examples([1])
+            .description(Some("A whole number, at most `reservations.max_seats_per_request`"))
+            .into()
+    }
+}
+
+/// A text that is one of some words.
+fn word(words: &[&'static str], description: &str) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(words.iter().copied()))
+        .description(Some(description))
+        .build()
+}
+
+pub(super) fn healthy() -> Object {
+    word(&["ok", "ready"], "`ok` of `/health`, `ready` of `/ready`")
+}
+
+pub(super) fn decision() -> Object {
+    word(&["accepted", "rejected"], "The first decision")
+}
+
+pub(super) fn reason() -> Object {
+    word(&["not_enough_seats"], "Why it was rejected; absent otherwise")
+}
+
+/// Every `error` that a [`Problem`](super::problem::Problem) can say.
+pub(super) fn error() -> Object {
+    let words = [
+        "body_too_large",
+        "disk_full",
+        "forbidden",
+        "incomplete_body",
+        "invalid_item",
+        "invalid_json",
+        "invalid_like",
+        "invalid_query",
+        "invalid_reservation",
+        "invalid_user",
+        "invalid_workshop_name",
+        "method_not_allowed",
+        "not_found",
+        "not_ready",
+        "outcome_unknown",
+        "overloaded",
+        "request_id_reused",
+        "request_timeout",
+        "unauthorized",
+        "unavailable",
+    ];
+    word(&words, "One word for one cause")
+}

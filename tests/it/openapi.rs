@@ -1,0 +1,180 @@
+//! The service and its OpenAPI document tell the same story: the document is the one that was reviewed,
+//! and a fuzzer that believes it finds nothing that it does not say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::raw;
+use crate::service::{Service, Setup};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// schemathesis and a validator, every package of theirs with its version.
+const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
+
+const ROUTES: [(&str, &[&str]); 7] = [
+    ("/health", &["get"]),
+    ("/likes", &["get"]),
+    ("/likes/{item}", &["delete", "get", "post"]),
+    ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
+    ("/ready", &["get"]),
+    ("/workshops/{workshop}/reservations", &["post"]),
+    ("/workshops/{workshop}/status", &["get"]),
+];
+
+fn document(service: &Service) -> String {
+    let answer = raw::send(&service.public, "GET", "/openapi.json", "");
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    answer.text
+}
+
+/// A virtual environment with the packages that the tests need, made at the first use and kept under
+/// `target/`.
+fn python() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
+        let installed = venv.join("installed.txt");
+        // Written last: an installation that was interrupted is made again.
+        if std::fs::read_to_string(&installed).ok().as_deref() != Some(REQUIREMENTS) {
+            let requirements = Path::new(ROOT).join("tests/schemathesis/requirements.txt");
+            run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+            run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", "-r"]).arg(requirements));
+            std::fs::write(installed, REQUIREMENTS).unwrap();
+        }
+        venv.join("bin")
+    })
+}
+
+/// Runs a program to its end, which has to be a good one; what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    text
+}
+
+/// Requests made from the document, good and bad, in phases: its examples, each bound of each schema,
+/// random ones, and chains in which one answer feeds the next request.
+fn fuzz(setup: &Setup, service: &Service, requests: u32, arguments: &[&str]) {
+    let report = run(Command::new(python().join("schemathesis"))
+        .current_dir(setup.scratch())
+        .arg("--config-file")
+        .arg(Path::new(ROOT).join("tests/schemathesis/schemathesis.toml"))
+        .args(["run", &format!("http://{}/openapi.json", service.public)])
+        .args(["--checks=all", "--mode=all", "--phases=examples,coverage,fuzzing,stateful"])
+        .args(["--seed=20", "--generation-database=none", "--continue-on-failure", "--no-color"])
+        // This one expects 404 for what was deleted. An item or a user needs no making and so is never missing:
+        // a DELETE takes a like back (or an item's likes), and reading it afterwards is 200 with `liked: false`
+        // or a total of 0.
+        .arg("--exclude-checks=use_after_free")
+        // A slow machine is no finding.
+        .args(["--suppress-health-check=all", "--request-timeout=60"])
+        .arg(format!("--max-examples={requests}"))
+        .args(arguments));
+    let operations: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum();
+    assert!(report.contains(&format!("Tested: {operations}")), "{report}");
+    assert!(report.contains("No issues found"), "{report}");
+    println!("{report}");
+}
+
+#[test]
+fn the_document_is_the_one_that_was_reviewed() {
+    let golden = Path::new(ROOT).join("tests/openapi.json");
+    let served = document(&Setup::new().start());
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, &served).unwrap();
+    }
+    let reviewed = std::fs::read_to_string(golden).unwrap();
+    assert!(served == reviewed, "if the change is meant: UPDATE_GOLDEN=1 cargo test --test it openapi");
+}
+
+#[test]
+fn the_document_is_valid_and_whole() {
+    let setup = Setup::new();
+    let text = document(&setup.start());
+    let file = setup.scratch().join("openapi.json");
+    std::fs::write(&file, &text).unwrap();
+    run(Command::new(python().join("openapi-spec-validator")).args(["--schema", "3.1"]).arg(&file));
+
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["components"]["securitySchemes"]["key"]["scheme"], "bearer");
+    assert_eq!(document["security"], serde_json::json!([{}, {"key": []}]), "open without keys");
+    let paths = document["paths"].as_object().unwrap();
+    let methods = |path: &Value| path.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let routes: Vec<_> = paths.iter().map(|(path, of)| (path.as_str(), methods(of))).collect();
+    assert_eq!(
+        routes,
+        ROUTES.map(|(path, methods)| (path, methods.iter().map(|m| (*m).to_owned()).collect()))
+    );
+    for (path, methods) in ROUTES {
+        for method in methods {
+            let expected: BTreeSet<&str> = statuses(path, method).iter().copied().collect();
+            let responses = paths[path][method]["responses"].as_object().unwrap();
+            assert_eq!(
+                responses.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+                expected,
+                "{method} {path}"
+            );
+            for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
+                let kind = if status == "409" { "application/json" } else { "application/problem+json" };
+                assert!(response["content"][kind].is_object(), "{method} {path} {status}");
+            }
+        }
+    }
+}
+
+/// Every status that an operation may answer with.
+fn statuses(path: &str, method: &str) -> &'static [&'static str] {
+    match (path, method) {
+        ("/health", _) => &["200"],
+        ("/ready", _) => &["200", "503"],
+        ("/workshops/{workshop}/reservations", _) => {
+            &["201", "400", "401", "403", "404", "408", "409", "413", "422", "503", "507"]
+        }
+        (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
+        _ => &["200", "400", "401", "403", "404", "503", "507"],
+    }
+}
+
+#[test]
+fn the_document_tells_the_limits_that_are_set() {
+    let setup = Setup::new()
+        .with("likes.max_item_bytes", 7)
+        .with("likes.max_user_bytes", 8)
+        .with("likes.max_items_per_read", 9)
+        .with("reservations.max_seats_per_request", 10);
+    let document: Value = serde_json::from_str(&document(&setup.start())).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let of = |name: &str, bound: &str| schemas[name][bound].as_u64().unwrap();
+    assert_eq!((of("Item", "maxLength"), of("User", "maxLength")), (7, 8));
+    assert_eq!((of("Items", "maxItems"), of("Seats", "maximum")), (9, 10));
+}
+
+#[test]
+fn a_fuzzer_finds_no_answer_that_the_document_does_not_give() {
+    let setup = Setup::new();
+    let service = setup.start();
+    fuzz(&setup, &service, 150, &[]);
+    assert!(service.stop().success());
+    setup.assert_verified();
+}
+
+/// The same with a key, which the fuzzer leaves out or spoils now and then.
+#[test]
+fn a_fuzzer_finds_no_way_around_the_keys() {
+    let setup = Setup::new();
+    let output = setup.run(&["new-key"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (first, settings) = text.split_once("\n\n").unwrap();
+    let key = first.strip_prefix("key (shown once): ").unwrap();
+    std::fs::create_dir_all(setup.scratch().join("config")).unwrap();
+    let settings = settings.replace(r#"["read", "write"]"#, r#"["read", "write", "admin"]"#);
+    std::fs::write(setup.scratch().join("config/headcount.toml"), settings).unwrap();
+    let service = setup.start();
+    fuzz(&setup, &service, 25, &["--header", &format!("Authorization: Bearer {key}")]);
+}
