@@ -34,6 +34,8 @@ pub struct Manifest {
     pub partitions: u32,
     /// How users are placed on shards, and workshops on partitions.
     pub hash: String,
+    /// Whether all files have been created. From then on a missing one is a loss and not a beginning.
+    pub complete: bool,
 }
 
 /// A data directory that this process alone may write to, until it is dropped.
@@ -82,6 +84,12 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// A file that was there is gone.
+    #[error(
+        "{0} is missing, and {1} was complete: restore the file, or the whole directory, from a backup. \
+         An empty file in its place would forget what was answered"
+    )]
+    Lost(String, String),
     /// No data directory, where one must be.
     #[error("{0} is no data directory: it has no manifest.json")]
     Absent(String),
@@ -114,7 +122,32 @@ impl DataDir {
         };
         manifest.refuse_other("likes.shards", shards, manifest.shards, path)?;
         manifest.refuse_other("storage.partitions", partitions, manifest.partitions, path)?;
-        Ok(Self { path: path.to_owned(), manifest, _lock: lock })
+        let data = Self { path: path.to_owned(), manifest, _lock: lock };
+        data.refuse_lost_files()?;
+        Ok(data)
+    }
+
+    fn refuse_lost_files(&self) -> Result<(), Error> {
+        let mut files = (0..self.manifest.partitions).map(|partition| self.partition_file(partition));
+        match files.find(|file| !file.exists()) {
+            Some(lost) if self.manifest.complete => {
+                Err(Error::Lost(lost.display().to_string(), self.path.display().to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that all files are there, once they are. The summary is none of them: it is only a projection,
+    /// and a lost one is rolled up again.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn complete(&mut self) -> Result<(), Error> {
+        if self.manifest.complete {
+            return Ok(());
+        }
+        self.manifest.complete = true;
+        self.manifest.write(&self.path).map_err(|source| io_error(&manifest_file(&self.path), source))
     }
 
     /// What the stored data depends on.
@@ -191,7 +224,8 @@ impl Manifest {
             return Err(Error::Manifest { path, why: why.to_owned() });
         }
         let data_id = random_id().map_err(|source| io_error(path, source))?;
-        let manifest = Self { format: FORMAT, data_id, shards, partitions, hash: HASH.to_owned() };
+        let hash = HASH.to_owned();
+        let manifest = Self { format: FORMAT, data_id, shards, partitions, hash, complete: false };
         manifest.write(path).map_err(|source| io_error(&manifest_file(path), source))?;
         Ok(manifest)
     }

@@ -97,10 +97,10 @@ pub struct Running {
 pub async fn start(config: &Config, process: Process) -> Result<Running, Error> {
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
-    let data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
-    let manifest = data.manifest();
-
+    let mut data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
     let stores = open_stores(&data, config)?;
+    data.complete()?;
+    let manifest = data.manifest();
     let clock = start_clock(&stores, config)?;
     let mut partitions = Vec::new();
     for (index, store) in (0..).zip(stores) {

@@ -48,7 +48,7 @@ async fn a_new_directory_gets_a_whole_manifest() {
     let service = setup.start();
     let written = manifest(&setup);
     let expected = json!({"format": 1, "data_id": written["data_id"], "shards": 16, "partitions": 2,
-        "hash": "xxh3_64"});
+        "hash": "xxh3_64", "complete": true});
     assert_eq!(written, expected);
     assert_eq!(written["data_id"].as_str().unwrap().len(), 16);
     assert!(!setup.data_dir().join("manifest.json.new").exists());
@@ -155,6 +155,17 @@ async fn another_programs_file_is_refused_and_left_alone() {
         fs::write(&path, "no database at all, just a text that lies where a database should be").unwrap();
         assert_refused(&setup, &[file, "not a database"]);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_partition_file_is_refused_and_not_begun_anew() {
+    let setup = used().await;
+    let (file, aside) = (setup.data_dir().join("partition-001.db"), setup.scratch().join("aside"));
+    fs::rename(&file, &aside).unwrap();
+    assert_refused(&setup, &["partition-001.db is missing", "backup"]);
+    assert!(!file.exists(), "no empty file in its place");
+    fs::rename(&aside, &file).unwrap();
+    assert_eq!(setup.start().client.exact("post").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

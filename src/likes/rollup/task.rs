@@ -86,7 +86,8 @@ impl Rollup {
     ///
     /// # Errors
     /// [`Refusal::Overloaded`] if too many deletions wait; [`Refusal::OutcomeUnknown`] if it is not
-    /// finished in time or a partition failed: it is noted then, and goes on by itself.
+    /// finished in time or a partition failed: once it is noted it goes on by itself, also after a restart;
+    /// repeating it is harmless.
     pub async fn delete(&self, item: ItemId) -> Result<bool, Refusal> {
         let (done, answer) = oneshot::channel();
         self.deletions.try_send(Deletion { item, done }).map_err(|_| Refusal::Overloaded)?;
