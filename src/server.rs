@@ -85,7 +85,7 @@ pub struct Running {
     schedule: Schedule,
     stop_rollup: CancellationToken,
     rollup: JoinHandle<()>,
-    partitions: Vec<Partition<Command>>,
+    partitions: Partitions,
     /// Held until everything is down.
     _data: DataDir,
 }
@@ -100,16 +100,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
     let manifest = data.manifest();
 
-    let stores = open_stores(&data, config)?;
-    let clock = start_clock(&stores, config)?;
-    let mut partitions = Vec::new();
-    for (index, store) in (0..).zip(stores) {
-        let engine = engine(store, index, &data, config);
-        partitions.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
-    }
-
-    let patience = Duration::from_millis(config.server.request_timeout_ms);
-    let shards = Shards::new(ports(&partitions), manifest.shards, patience);
+    let partitions = start_partitions(config, &data)?;
+    let shards = partitions.shards.clone();
+    let clock = partitions.clock.clone();
     let mut summary_store = SqliteSummary::open(&data.summary_file(), &manifest.data_id, &config.sqlite)?;
     let progress = summary_store.progress(manifest.shards)?;
     let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress);
@@ -121,7 +114,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         progress,
         clock: clock.clone(),
         page_items: config.rollup.page_items,
-        patience,
+        patience: patience(config),
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
     rollup.knock();
@@ -138,9 +131,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         shards,
         rollup,
         summary,
-        workshops: Workshops::new(ports(&partitions), patience),
+        workshops: partitions.workshops.clone(),
         clock,
-        partitions: partitions.iter().map(up).collect(),
+        partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
         keys: Keys::from(&config.auth),
         limits: config.into(),
@@ -189,13 +182,48 @@ impl Running {
         if self.rollup.await.is_err() {
             tracing::error!("the roll-up's task ended in a panic");
         }
-        for partition in &self.partitions {
-            partition.handle.close();
-        }
-        let join = move || self.partitions.into_iter().for_each(Partition::join);
-        if tokio::task::spawn_blocking(join).await.is_err() {
+        if tokio::task::spawn_blocking(move || self.partitions.stop()).await.is_err() {
             tracing::error!("waiting for the partitions ended in a panic");
         }
+    }
+}
+
+/// The partitions of a data directory, running, with the ways in: the service without its listeners and
+/// its roll-up.
+#[derive(Debug)]
+pub struct Partitions {
+    /// To the likes.
+    pub shards: Shards,
+    /// To the reservations.
+    pub workshops: Workshops,
+    clock: Clock,
+    running: Vec<Partition<Command>>,
+}
+
+/// Opens the stores of a data directory and starts a partition over each.
+///
+/// # Errors
+/// [`Error::Store`], [`Error::Clock`] and [`Error::Thread`].
+pub fn start_partitions(config: &Config, data: &DataDir) -> Result<Partitions, Error> {
+    let stores = open_stores(data, config)?;
+    let clock = start_clock(&stores, config)?;
+    let mut running = Vec::new();
+    for (index, store) in (0..).zip(stores) {
+        let engine = engine(store, index, data, config);
+        running.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
+    }
+    let shards = Shards::new(ports(&running), data.manifest().shards, patience(config));
+    let workshops = Workshops::new(ports(&running), patience(config));
+    Ok(Partitions { shards, workshops, clock, running })
+}
+
+impl Partitions {
+    /// Decides what still waits, checkpoints and waits for the threads to end. Blocks.
+    pub fn stop(self) {
+        for partition in &self.running {
+            partition.handle.close();
+        }
+        self.running.into_iter().for_each(Partition::join);
     }
 }
 
@@ -210,6 +238,10 @@ async fn listen(address: SocketAddr) -> Result<Listener, Error> {
     // The port that was given, where port 0 was asked for.
     let address = socket.local_addr().map_err(failed)?;
     Ok(Listener { socket, address })
+}
+
+fn patience(config: &Config) -> Duration {
+    Duration::from_millis(config.server.request_timeout_ms)
 }
 
 fn open_stores(data: &DataDir, config: &Config) -> Result<Vec<SqliteStore>, store::Error> {
