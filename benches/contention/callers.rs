@@ -1,7 +1,7 @@
 //! The callers: everyone asks, waits for the answer, and asks again.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use headcount::likes::Shards;
@@ -11,8 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::mutex::MutexStore;
 use crate::workload::{Request, Workload};
+use crate::{Failure, machine};
 
-pub const CALLERS: u64 = 2_048;
+pub const CALLERS: usize = 2_048;
 /// Of the mutex, for which callers queue in the runtime: more would only fight over the lock.
 const BLOCKING_THREADS: usize = 4;
 
@@ -27,28 +28,41 @@ pub fn runtime() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().max_blocking_threads(BLOCKING_THREADS).enable_all().build()
 }
 
-/// Has all callers together make the requests `first..end`, and gives the time until the last answer. An
-/// answer that is no first decision ends the bench.
-pub fn round(runtime: &Runtime, target: &Target, workload: Workload, first: u64, end: u64) -> Duration {
-    let next = Arc::new(AtomicU64::new(first));
-    let begun = Instant::now();
-    let callers: Vec<_> = (0..CALLERS.min(end - first))
-        .map(|_| runtime.spawn(call(target.clone(), workload, Arc::clone(&next), end)))
-        .collect();
-    for caller in callers {
-        runtime.block_on(caller).expect("a caller that ends well");
-    }
-    begun.elapsed()
+/// What a round took.
+#[derive(Clone, Copy)]
+pub struct Round {
+    /// Until the last answer.
+    pub time: Duration,
+    /// Of the whole process: callers, partitions, log and kernel.
+    pub cpu_seconds: f64,
 }
 
-async fn call(target: Target, workload: Workload, next: Arc<AtomicU64>, end: u64) {
-    loop {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= end {
-            return;
-        }
-        let request = workload.request(number);
-        assert!(target.is_decided_first(request).await, "request {number} was decided before");
+/// Has all callers together make the requests `numbers`, all made before the clock starts. An answer that
+/// is no first decision ends the bench.
+pub fn round(
+    runtime: &Runtime,
+    target: &Target,
+    workload: Workload,
+    numbers: Range<u64>,
+) -> Result<Round, Failure> {
+    let mut shares: Vec<Vec<Request>> = Vec::new();
+    shares.resize_with(CALLERS, Vec::new);
+    for (caller, number) in (0..CALLERS).cycle().zip(numbers) {
+        shares[caller].push(workload.request(number));
+    }
+    let cpu_before = machine::cpu_seconds("self")?;
+    let begun = Instant::now();
+    let callers: Vec<_> =
+        shares.into_iter().map(|share| runtime.spawn(call(target.clone(), share))).collect();
+    for caller in callers {
+        runtime.block_on(caller)?;
+    }
+    Ok(Round { time: begun.elapsed(), cpu_seconds: machine::cpu_seconds("self")? - cpu_before })
+}
+
+async fn call(target: Target, share: Vec<Request>) {
+    for request in share {
+        assert!(target.is_decided_first(request).await, "a request was decided before");
     }
 }
 

@@ -8,7 +8,6 @@ mod audit;
 mod callers;
 mod contender;
 #[path = "../http/machine.rs"]
-#[expect(dead_code, reason = "the other bench also asks for CPU time")]
 mod machine;
 mod mutex;
 mod report;
@@ -75,20 +74,20 @@ fn measure(
 ) -> Result<Option<Cell>, Failure> {
     let requests = if is_smoke_run() { SMOKE_REQUESTS } else { contender.requests_a_round };
     let mut running = None;
-    let mut rates = Vec::new();
+    let mut rounds_run = Vec::new();
     let mut group = criterion.benchmark_group(workload.name());
     group.sampling_mode(SamplingMode::Flat).throughput(Throughput::Elements(requests));
     group.bench_function(contender.name, |bencher| {
         bencher.iter_custom(|rounds| {
             let running =
                 running.get_or_insert_with(|| Running::start(contender, workload, dir).expect("a start"));
-            let times = (0..rounds).map(|_| running.round(requests));
-            times.inspect(|time| rates.push(requests as f64 / time.as_secs_f64())).sum()
+            let timed = (0..rounds).map(|_| running.round(requests).expect("a round"));
+            timed.inspect(|round| rounds_run.push(*round)).map(|round| round.time).sum()
         });
     });
     group.finish();
     running.map(|running| running.stop_and_audit()).transpose()?;
-    Ok(report::median(&mut rates).map(|rate| Cell { contender, workload, rate }))
+    Ok(Cell::new(contender, workload, requests, &rounds_run))
 }
 
 /// As criterion tells `cargo bench` from `cargo test`.

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use headcount::config::Config;
 use headcount::data_dir::DataDir;
@@ -11,7 +10,7 @@ use headcount::server::{Partitions, start_partitions};
 use headcount::store::sqlite::{Identity, SqliteStore};
 use tokio::runtime::Runtime;
 
-use crate::callers::{self, Target};
+use crate::callers::{self, Round, Target};
 use crate::contender::{Contender, Kind};
 use crate::mutex::MutexStore;
 use crate::workload::Workload;
@@ -46,11 +45,11 @@ impl Running {
         Ok(Self { runtime, target, partitions, data, path, workload, requests: 0 })
     }
 
-    /// The time of the next `requests` requests.
-    pub fn round(&mut self, requests: u64) -> Duration {
+    /// Runs the next `requests` requests.
+    pub fn round(&mut self, requests: u64) -> Result<Round, Failure> {
         let first = self.requests;
         self.requests += requests;
-        callers::round(&self.runtime, &self.target, self.workload, first, self.requests)
+        callers::round(&self.runtime, &self.target, self.workload, first..self.requests)
     }
 
     /// Counts what is stored, from the files alone, and removes them.
