@@ -3,7 +3,7 @@
 //! A reader that stalls must not stall decisions: lines beyond `log.queue_lines` are dropped and counted.
 //! The truth about decisions is in the store; the log is a view of it.
 
-use std::io::{BufWriter, Stderr};
+use std::io::{BufWriter, Write};
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -28,14 +28,22 @@ impl LogGuard {
     }
 }
 
-/// Starts the log for the whole process.
+/// Starts the log for the whole process, on standard error.
 ///
 /// # Errors
 /// When a log was started before.
 pub fn start(settings: &Log) -> Result<LogGuard, TryInitError> {
+    start_into(settings, std::io::stderr())
+}
+
+/// The same, with the lines going to `sink`.
+///
+/// # Errors
+/// When a log was started before.
+pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<LogGuard, TryInitError> {
     // Buffered: the writer's thread flushes whenever its queue is empty, so a busy log costs one system
     // call for many lines and a quiet one is never late.
-    let writer: BufWriter<Stderr> = BufWriter::with_capacity(1 << 16, std::io::stderr());
+    let writer = BufWriter::with_capacity(1 << 16, sink);
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(settings.queue_lines)
         .lossy(true)

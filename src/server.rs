@@ -4,6 +4,8 @@
 //! roll-up, accept. Stop, the other way round: accept no more, finish what is in flight, one last
 //! roll-up, let the partitions empty their queues and checkpoint.
 
+mod partitions;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,24 +18,19 @@ use tracing_appender::non_blocking::ErrorCounter;
 
 use crate::config::Config;
 use crate::data_dir::{self, DataDir};
-use crate::engine::{Command, Engine};
+use crate::engine::Command;
 use crate::http::auth::Keys;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
-use crate::likes::Shards;
-use crate::likes::actor::LikesActors;
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
-use crate::likes::types::partition_of_shard;
 use crate::metrics::ConnectionMetrics;
 use crate::partition::clock::SteppedBack;
-use crate::partition::worker::{self, Limits, Partition};
-use crate::partition::{Clock, Port};
-use crate::reservations::Workshops;
-use crate::reservations::actor::ReservationActors;
+use crate::partition::worker::Partition;
 use crate::store;
 use crate::store::SummaryStore;
 use crate::store::sqlite::summary::SqliteSummary;
-use crate::store::sqlite::{Identity, SqliteStore};
+
+pub use partitions::Partitions;
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +82,7 @@ pub struct Running {
     schedule: Schedule,
     stop_rollup: CancellationToken,
     rollup: JoinHandle<()>,
-    partitions: Vec<Partition<Command>>,
+    partitions: Partitions,
     /// Held until everything is down.
     _data: DataDir,
 }
@@ -98,18 +95,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
     let mut data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
-    let stores = open_stores(&data, config)?;
-    data.complete()?;
+    let partitions = Partitions::start(config, &mut data)?;
+    let (shards, clock) = (partitions.shards.clone(), partitions.clock.clone());
     let manifest = data.manifest();
-    let clock = start_clock(&stores, config)?;
-    let mut partitions = Vec::new();
-    for (index, store) in (0..).zip(stores) {
-        let engine = engine(store, index, &data, config);
-        partitions.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
-    }
-
-    let patience = Duration::from_millis(config.server.request_timeout_ms);
-    let shards = Shards::new(ports(&partitions), manifest.shards, patience);
     let mut summary_store = SqliteSummary::open(&data.summary_file(), &manifest.data_id, &config.sqlite)?;
     let progress = summary_store.progress(manifest.shards)?;
     let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress);
@@ -121,7 +109,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         progress,
         clock: clock.clone(),
         page_items: config.rollup.page_items,
-        patience,
+        patience: Duration::from_millis(config.server.request_timeout_ms),
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
     rollup.knock();
@@ -138,9 +126,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         shards,
         rollup,
         summary,
-        workshops: Workshops::new(ports(&partitions), patience),
+        workshops: partitions.workshops.clone(),
         clock,
-        partitions: partitions.iter().map(up).collect(),
+        partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
         keys: Keys::from(&config.auth),
         limits: config.into(),
@@ -189,10 +177,7 @@ impl Running {
         if self.rollup.await.is_err() {
             tracing::error!("the roll-up's task ended in a panic");
         }
-        for partition in &self.partitions {
-            partition.handle.close();
-        }
-        futures_util::future::join_all(self.partitions.into_iter().map(Partition::join)).await;
+        self.partitions.stop().await;
     }
 }
 
@@ -209,59 +194,10 @@ async fn listen(address: SocketAddr) -> Result<Listener, Error> {
     Ok(Listener { socket, address })
 }
 
-fn open_stores(data: &DataDir, config: &Config) -> Result<Vec<SqliteStore>, store::Error> {
-    let open = |partition| {
-        let identity = Identity { data_id: data.manifest().data_id.clone(), partition };
-        SqliteStore::open(&data.partition_file(partition), identity, config.sqlite.clone())
-    };
-    (0..data.manifest().partitions).map(open).collect()
-}
-
-fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> {
-    let marks = stores.iter().map(SqliteStore::clock_mark_ms).collect::<Result<Vec<_>, _>>()?;
-    let mark_ms = marks.into_iter().max().unwrap_or(0);
-    let max_step_ms = match config.clock.allow_step_back {
-        true => i64::MAX,
-        false => i64::try_from(config.clock.max_step_ms).unwrap_or(i64::MAX),
-    };
-    Ok(Clock::system(mark_ms, max_step_ms)?)
-}
-
-fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -> Engine<SqliteStore> {
-    let manifest = data.manifest();
-    let here = |shard: &u32| partition_of_shard(*shard, manifest.partitions) == partition;
-    let max_resident = config.actors.max_resident;
-    let likes = LikesActors::new((0..manifest.shards).filter(here).collect(), max_resident);
-    let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
-    let engine = Engine::new(store, likes, reservations);
-    #[cfg(debug_assertions)]
-    let engine = engine.with_faults(config.faults.clone());
-    engine
-}
-
-fn limits(config: &Config) -> Limits {
-    Limits {
-        batch_max: config.batch.max,
-        max_per_actor: config.batch.max_per_actor,
-        capacity: config.mailbox.capacity,
-        actor_capacity: config.mailbox.actor_capacity,
-        deadline: Duration::from_millis(config.mailbox.deadline_ms),
-        idle_timeout: Duration::from_millis(config.actors.idle_timeout_ms),
-        #[cfg(debug_assertions)]
-        reply_before_commit: config.faults.reply_before_commit,
-        #[cfg(not(debug_assertions))]
-        reply_before_commit: false,
-    }
-}
-
 fn bounds(config: &Config) -> Bounds {
     Bounds {
         max_connections: config.server.max_connections,
         header_timeout: Duration::from_millis(config.server.header_timeout_ms),
         retry_after_s: config.server.retry_after_s,
     }
-}
-
-fn ports<C: Into<Command> + 'static>(partitions: &[Partition<Command>]) -> Vec<Box<dyn Port<C>>> {
-    partitions.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Port<C>>).collect()
 }

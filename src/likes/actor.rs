@@ -3,8 +3,9 @@
 //! Memory is a copy of what is saved, possibly ahead of the commit; whoever fails to commit calls
 //! [`LikesActors::forget`], and everything is read again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::command::{Changes, Command};
 use super::segment::Segment;
@@ -41,7 +42,7 @@ impl LikesActors {
             shards,
             items: Resident::new(max_resident),
             counters: Resident::new(max_resident),
-            versions: HashMap::new(),
+            versions: HashMap::default(),
             sweep: Sweep::default(),
             metrics: LikesMetrics::default(),
         }

@@ -1,7 +1,7 @@
 //! One run of commands over the store: load what they touch, decide each in memory in arrival order,
 //! save what changed. Each key is loaded once and written at most once, however often it is touched.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::actor::LikesActors;
 use super::command::Command;

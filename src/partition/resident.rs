@@ -5,8 +5,9 @@
 //! entry, and an entry untouched for two periods is surely gone. Nothing but speed may rest on it.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use foldhash::HashMap;
 
 /// A bounded map from key to state that forgets what is idle.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ impl<K: Eq + Hash, V> Resident<K, V> {
     /// At most `max` entries (at least two).
     #[must_use]
     pub fn new(max: usize) -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), max_generation: (max / 2).max(1) }
+        Self { young: HashMap::default(), old: HashMap::default(), max_generation: (max / 2).max(1) }
     }
 
     /// The state of a key, if it is in memory; it counts as touched.
@@ -62,8 +63,8 @@ impl<K: Eq + Hash, V> Resident<K, V> {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.young = HashMap::new();
-        self.old = HashMap::new();
+        self.young = HashMap::default();
+        self.old = HashMap::default();
     }
 
     /// Entries in memory.

@@ -3,8 +3,9 @@
 //! Memory is a copy of what is saved, possibly ahead of the commit; whoever fails to commit calls
 //! [`ReservationActors::forget`], and everything is read again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use super::command::{Command, Reserved};
 use super::decide::{Decision, new_workshop, reserve};

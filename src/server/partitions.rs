@@ -1,0 +1,109 @@
+//! The partitions of a data directory: opened, started, and stopped.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::Error;
+use crate::config::Config;
+use crate::data_dir::DataDir;
+use crate::engine::{Command, Engine};
+use crate::likes::Shards;
+use crate::likes::actor::LikesActors;
+use crate::likes::types::partition_of_shard;
+use crate::partition::worker::{self, Limits, Partition};
+use crate::partition::{Clock, Port};
+use crate::reservations::Workshops;
+use crate::reservations::actor::ReservationActors;
+use crate::store;
+use crate::store::sqlite::{Identity, SqliteStore};
+
+/// Running partitions with the ways in: the service without its listeners and its roll-up.
+#[derive(Debug)]
+pub struct Partitions {
+    /// To the likes.
+    pub shards: Shards,
+    /// To the reservations.
+    pub workshops: Workshops,
+    /// The time by which they decide.
+    pub clock: Clock,
+    pub(super) running: Vec<Partition<Command>>,
+}
+
+impl Partitions {
+    /// Opens the stores of a data directory and starts a partition over each. Call it on a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Error::DataDir`], [`Error::Store`], [`Error::Clock`] and [`Error::Thread`].
+    pub fn start(config: &Config, data: &mut DataDir) -> Result<Self, Error> {
+        let stores = open_stores(data, config)?;
+        data.complete()?;
+        let clock = start_clock(&stores, config)?;
+        let mut running = Vec::new();
+        for (index, store) in (0..).zip(stores) {
+            let engine = engine(store, index, data, config);
+            running.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
+        }
+        let patience = Duration::from_millis(config.server.request_timeout_ms);
+        let shards = Shards::new(ports(&running), data.manifest().shards, patience);
+        let workshops = Workshops::new(ports(&running), patience);
+        Ok(Self { shards, workshops, clock, running })
+    }
+
+    /// Decides what still waits, checkpoints, and waits for the threads to end.
+    pub async fn stop(self) {
+        for partition in &self.running {
+            partition.handle.close();
+        }
+        join_all(self.running.into_iter().map(Partition::join)).await;
+    }
+}
+
+fn open_stores(data: &DataDir, config: &Config) -> Result<Vec<SqliteStore>, store::Error> {
+    let open = |partition| {
+        let identity = Identity { data_id: data.manifest().data_id.clone(), partition };
+        SqliteStore::open(&data.partition_file(partition), identity, config.sqlite.clone())
+    };
+    (0..data.manifest().partitions).map(open).collect()
+}
+
+fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> {
+    let marks = stores.iter().map(SqliteStore::clock_mark_ms).collect::<Result<Vec<_>, _>>()?;
+    let mark_ms = marks.into_iter().max().unwrap_or(0);
+    let max_step_ms = match config.clock.allow_step_back {
+        true => i64::MAX,
+        false => i64::try_from(config.clock.max_step_ms).unwrap_or(i64::MAX),
+    };
+    Ok(Clock::system(mark_ms, max_step_ms)?)
+}
+
+fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -> Engine<SqliteStore> {
+    let manifest = data.manifest();
+    let here = |shard: &u32| partition_of_shard(*shard, manifest.partitions) == partition;
+    let max_resident = config.actors.max_resident;
+    let likes = LikesActors::new((0..manifest.shards).filter(here).collect(), max_resident);
+    let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
+    let engine = Engine::new(store, likes, reservations);
+    #[cfg(debug_assertions)]
+    let engine = engine.with_faults(config.faults.clone());
+    engine
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        batch_max: config.batch.max,
+        max_per_actor: config.batch.max_per_actor,
+        capacity: config.mailbox.capacity,
+        actor_capacity: config.mailbox.actor_capacity,
+        deadline: Duration::from_millis(config.mailbox.deadline_ms),
+        idle_timeout: Duration::from_millis(config.actors.idle_timeout_ms),
+        #[cfg(debug_assertions)]
+        reply_before_commit: config.faults.reply_before_commit,
+        #[cfg(not(debug_assertions))]
+        reply_before_commit: false,
+    }
+}
+
+fn ports<C: Into<Command> + 'static>(partitions: &[Partition<Command>]) -> Vec<Box<dyn Port<C>>> {
+    partitions.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Port<C>>).collect()
+}
