@@ -12,6 +12,10 @@ use headcount::server::{self, Process};
 use headcount::{admin, log, metrics};
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Commands are allocated by one thread and freed by another, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Counts people when they all arrive at once, and never gets it wrong.
 #[derive(Debug, Parser)]
 #[command(version, about)]

@@ -1,14 +1,18 @@
 //! Counts every answer by route, method and status, and says when to come back.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::Response;
 use metrics::{Counter, Histogram};
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::App;
 use crate::metrics::{http_requests, http_seconds};
@@ -25,18 +29,70 @@ struct Route {
     requests: RwLock<Vec<((&'static str, StatusCode), Counter)>>,
 }
 
-pub(super) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
-    let route = app.routes.of(route);
-    let method = method_label(request.method());
-    let mut response = next.run(request).await;
-    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(app.limits.retry_after_s));
+/// Wraps every route. A layer written out, because a middleware function costs allocations a request.
+#[derive(Debug, Clone)]
+pub(super) struct ObserveLayer(pub(super) App);
+
+impl<S> Layer<S> for ObserveLayer {
+    type Service = Observe<S>;
+
+    fn layer(&self, inner: S) -> Observe<S> {
+        Observe { inner, app: self.0.clone() }
     }
-    route.seconds.record(started.elapsed().as_secs_f64());
-    route.count(method, response.status());
-    response
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Observe<S> {
+    inner: S,
+    app: App,
+}
+
+impl<S: Service<Request, Response = Response>> Service<Request> for Observe<S> {
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Observing<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+        Observing {
+            route: self.app.routes.of(route),
+            method: method_label(request.method()),
+            retry_after_s: self.app.limits.retry_after_s,
+            started: Instant::now(),
+            answer: self.inner.call(request),
+        }
+    }
+}
+
+pin_project! {
+    /// A request on its way.
+    pub(super) struct Observing<F> {
+        route: Arc<Route>,
+        method: &'static str,
+        retry_after_s: u32,
+        started: Instant,
+        #[pin]
+        answer: F,
+    }
+}
+
+impl<F: Future<Output = Result<Response, E>>, E> Future for Observing<F> {
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.answer.poll(context))?;
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*this.retry_after_s));
+        }
+        this.route.seconds.record(this.started.elapsed().as_secs_f64());
+        this.route.count(this.method, response.status());
+        Poll::Ready(Ok(response))
+    }
 }
 
 impl Routes {

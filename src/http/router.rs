@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use axum::{Router, middleware};
+use axum::Router;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tracing_appender::non_blocking::ErrorCounter;
@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::auth::{Keys, Permit, Read};
-use super::observe::{Routes, observe};
+use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{health, likes, noop, openapi, path, reservations};
 use crate::config::Config;
@@ -139,7 +139,7 @@ fn finish(router: Router<App>, app: &App) -> Router {
     router
         .fallback(async || Problem::not_found())
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(app.clone(), observe))
+        .layer(ObserveLayer(app.clone()))
         .with_state(app.clone())
 }
 

@@ -11,23 +11,40 @@ use crate::partition::Decided;
 use crate::store::likes::{Counter, CounterChange, CounterKey, ItemKey, LikesChanges, Membership};
 use crate::store::{Error, LikesStore, Saved};
 
-/// An item's place among those that the run names.
-type Slot = usize;
-
-/// What a run touches, as loaded and as decided so far. Items that do not exist yet have no key: nobody
-/// likes them, and they are created at the end if somebody does by then.
+/// What a run touches, as loaded and as decided so far. Keys are looked up once, while loading; deciding
+/// goes by place.
 #[derive(Default)]
 pub(super) struct Segment<'a> {
-    slots: HashMap<&'a str, Slot>,
-    items: Vec<(&'a ItemId, Option<ItemKey>)>,
-    members: HashMap<(&'a str, Slot), Touched<bool>>,
-    counters: HashMap<(u32, Slot), Touched<Option<Counter>>>,
+    items: Places<&'a str, Item<'a>>,
+    members: Places<(&'a str, usize), Touched<bool>>,
+    counters: Places<(u32, usize), Touched<Option<Counter>>>,
 }
 
-#[derive(Clone, Copy)]
+/// An item that does not exist yet has no key: nobody likes it, and it is created at the end if somebody
+/// does by then.
+struct Item<'a> {
+    name: &'a ItemId,
+    key: Option<ItemKey>,
+}
+
+#[derive(Clone, Copy, Default)]
 struct Touched<T> {
     loaded: T,
     now: T,
+}
+
+/// Values in the order of their first mention, each found by its key or its place.
+struct Places<K, V> {
+    by_key: HashMap<K, usize>,
+    values: Vec<(K, V)>,
+}
+
+/// Where a command's keys are.
+enum Plan {
+    Set { member: usize, counter: usize },
+    Liked(Vec<usize>),
+    Count(Vec<usize>),
+    Nothing,
 }
 
 enum Outcome {
@@ -46,10 +63,13 @@ impl<'a> Segment<'a> {
     ) -> Result<Decided, Error> {
         let commands: Vec<&Command> = run.iter().map(|command| &**command).collect();
         let mut segment = Segment::default();
-        segment.load(actors, store, &commands)?;
+        let plans: Vec<Plan> = commands.iter().map(|command| segment.plan(command)).collect();
+        segment.load_items(actors, store)?;
+        segment.load_members(store)?;
+        segment.load_counters(actors, store)?;
         let mut outcomes = Vec::with_capacity(commands.len());
-        for command in &commands {
-            outcomes.push(segment.decide_one(actors, store, command)?);
+        for (command, plan) in commands.iter().zip(&plans) {
+            outcomes.push(segment.decide_one(actors, store, command, plan)?);
         }
         if segment.save(actors, store, now_ms)? == Saved::Conflict {
             return Ok(Decided::Conflict);
@@ -69,104 +89,91 @@ impl<'a> Segment<'a> {
         Ok(Decided::Ready)
     }
 
-    fn load<S: LikesStore>(
-        &mut self,
-        actors: &mut LikesActors,
-        store: &mut S,
-        commands: &[&'a Command],
-    ) -> Result<(), Error> {
-        let mut members = Vec::new();
-        let mut counters = Vec::new();
-        for command in commands {
-            match command {
-                Command::Set { shard, user, item, .. } => {
-                    let slot = self.slot(item);
-                    members.push((user.as_str(), slot));
-                    counters.push((*shard, slot));
+    fn plan(&mut self, command: &'a Command) -> Plan {
+        match command {
+            Command::Set { shard, user, item, .. } => {
+                let item = self.item(item);
+                Plan::Set {
+                    member: self.members.place((user.as_str(), item), Touched::default),
+                    counter: self.counters.place((*shard, item), Touched::default),
                 }
-                Command::Liked { user, items, .. } => {
-                    members.extend(items.iter().map(|item| (user.as_str(), self.slot(item))));
-                }
-                Command::Count { shard, items, .. } => {
-                    counters.extend(items.iter().map(|item| (*shard, self.slot(item))));
-                }
-                Command::Changes { .. } | Command::Delete { .. } | Command::Sweep { .. } => {}
             }
+            Command::Liked { user, items, .. } => {
+                let member = |item| {
+                    let item = self.item(item);
+                    self.members.place((user.as_str(), item), Touched::default)
+                };
+                Plan::Liked(items.iter().map(member).collect())
+            }
+            Command::Count { shard, items, .. } => {
+                let counter = |item| {
+                    let item = self.item(item);
+                    self.counters.place((*shard, item), Touched::default)
+                };
+                Plan::Count(items.iter().map(counter).collect())
+            }
+            Command::Changes { .. } | Command::Delete { .. } | Command::Sweep { .. } => Plan::Nothing,
         }
-        self.load_items(actors, store)?;
-        self.load_members(store, &members)?;
-        self.load_counters(actors, store, &counters)
     }
 
-    fn slot(&mut self, item: &'a ItemId) -> Slot {
-        *self.slots.entry(item.as_str()).or_insert_with(|| {
-            self.items.push((item, None));
-            self.items.len() - 1
-        })
+    fn item(&mut self, name: &'a ItemId) -> usize {
+        self.items.place(name.as_str(), || Item { name, key: None })
+    }
+
+    fn key(&self, item: usize) -> Option<ItemKey> {
+        self.items.get(item).and_then(|item| item.key)
     }
 
     fn load_items<S: LikesStore>(&mut self, actors: &mut LikesActors, store: &mut S) -> Result<(), Error> {
-        for (item, key) in &mut self.items {
-            *key = actors.items.get(item.as_str()).copied();
+        let mut missing = Vec::new();
+        for (name, item) in &mut self.items.values {
+            item.key = actors.items.get(*name).copied();
+            if item.key.is_none() {
+                missing.push(item);
+            }
         }
-        let missing: Vec<&mut (&ItemId, Option<ItemKey>)> =
-            self.items.iter_mut().filter(|(_, key)| key.is_none()).collect();
-        let names: Vec<&str> = missing.iter().map(|(item, _)| item.as_str()).collect();
-        for (place, found) in missing.into_iter().zip(store.load_items(&names)?) {
-            place.1 = found;
+        let names: Vec<&str> = missing.iter().map(|item| item.name.as_str()).collect();
+        for (item, found) in missing.into_iter().zip(store.load_items(&names)?) {
+            item.key = found;
             if let Some(key) = found {
-                actors.items.insert(place.0.shared(), key);
+                actors.items.insert(item.name.shared(), key);
             }
         }
         Ok(())
     }
 
-    fn load_members<S: LikesStore>(
-        &mut self,
-        store: &mut S,
-        touched: &[(&'a str, Slot)],
-    ) -> Result<(), Error> {
-        let mut places = Vec::with_capacity(touched.len());
-        let mut keys = Vec::with_capacity(touched.len());
-        for &(user, slot) in touched {
-            let absent = Touched { loaded: false, now: false };
-            if self.members.insert((user, slot), absent).is_none()
-                && let Some(item) = self.key(slot)
-            {
-                places.push((user, slot));
-                keys.push(Membership { user, item });
+    fn load_members<S: LikesStore>(&mut self, store: &mut S) -> Result<(), Error> {
+        let mut rows = Vec::with_capacity(self.members.values.len());
+        let mut places = Vec::with_capacity(self.members.values.len());
+        for (place, ((user, item), _)) in self.members.values.iter().enumerate() {
+            if let Some(item) = self.key(*item) {
+                rows.push(Membership { user, item });
+                places.push(place);
             }
         }
-        for (place, liked) in places.into_iter().zip(store.load_memberships(&keys)?) {
-            self.members.insert(place, Touched { loaded: liked, now: liked });
+        for (place, liked) in places.into_iter().zip(store.load_memberships(&rows)?) {
+            if let Some(member) = self.members.get_mut(place) {
+                *member = Touched { loaded: liked, now: liked };
+            }
         }
         Ok(())
     }
 
-    fn load_counters<S: LikesStore>(
-        &mut self,
-        actors: &mut LikesActors,
-        store: &mut S,
-        touched: &[(u32, Slot)],
-    ) -> Result<(), Error> {
-        let mut places = Vec::new();
-        let mut keys = Vec::new();
-        for &(shard, slot) in touched {
-            if self.counters.contains_key(&(shard, slot)) {
-                continue;
-            }
-            let key = self.key(slot).map(|item| CounterKey { shard, item });
-            let resident = key.and_then(|key| actors.counters.get(&key).copied());
-            self.counters.insert((shard, slot), Touched { loaded: resident, now: resident });
-            if let (Some(key), None) = (key, resident) {
-                places.push((shard, slot));
-                keys.push(key);
+    fn load_counters<S: LikesStore>(&mut self, actors: &mut LikesActors, store: &mut S) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        for ((shard, item), counter) in &mut self.counters.values {
+            let Some(item) = self.items.get(*item).and_then(|item| item.key) else { continue };
+            let key = CounterKey { shard: *shard, item };
+            match actors.counters.get(&key) {
+                Some(resident) => *counter = Touched { loaded: Some(*resident), now: Some(*resident) },
+                None => missing.push((key, counter)),
             }
         }
-        for ((place, key), found) in places.into_iter().zip(&keys).zip(store.load_counters(&keys)?) {
-            self.counters.insert(place, Touched { loaded: found, now: found });
-            if let Some(counter) = found {
-                actors.counters.insert(*key, counter);
+        let keys: Vec<CounterKey> = missing.iter().map(|(key, _)| *key).collect();
+        for ((key, counter), found) in missing.into_iter().zip(store.load_counters(&keys)?) {
+            *counter = Touched { loaded: found, now: found };
+            if let Some(found) = found {
+                actors.counters.insert(key, found);
             }
         }
         Ok(())
@@ -176,30 +183,29 @@ impl<'a> Segment<'a> {
         &mut self,
         actors: &mut LikesActors,
         store: &mut S,
-        command: &'a Command,
+        command: &Command,
+        plan: &Plan,
     ) -> Result<Outcome, Error> {
-        Ok(match command {
-            Command::Set { shard, user, item, liked, .. } => {
+        Ok(match (command, plan) {
+            (Command::Set { shard, liked, .. }, Plan::Set { member, counter }) => {
                 let version = actors.version(store, *shard)?;
-                Outcome::Changed(self.set(*shard, user.as_str(), item, *liked, version))
+                Outcome::Changed(self.set(*member, *counter, *liked, version))
             }
-            Command::Liked { user, items, .. } => {
-                Outcome::Liked(items.iter().map(|item| self.is_member(user.as_str(), item)).collect())
+            (_, Plan::Liked(members)) => {
+                let liked = |place: &usize| self.members.get(*place).is_some_and(|member| member.now);
+                Outcome::Liked(members.iter().map(liked).collect())
             }
-            Command::Count { shard, items, .. } => {
-                Outcome::Counts(items.iter().map(|item| self.count(*shard, item)).collect())
+            (_, Plan::Count(counters)) => {
+                let count = |place: &usize| self.counters.get(*place).and_then(|counter| counter.now);
+                let counts = counters.iter().map(count);
+                Outcome::Counts(counts.map(|counter| counter.map_or(0, |now| now.total())).collect())
             }
-            Command::Changes { .. } | Command::Delete { .. } | Command::Sweep { .. } => {
-                Outcome::Changed(false)
-            }
+            _ => Outcome::Changed(false),
         })
     }
 
-    fn set(&mut self, shard: u32, user: &'a str, item: &'a ItemId, liked: bool, version: i64) -> bool {
-        let slot = self.slot(item);
-        let (Some(member), Some(counter)) =
-            (self.members.get_mut(&(user, slot)), self.counters.get_mut(&(shard, slot)))
-        else {
+    fn set(&mut self, member: usize, counter: usize, liked: bool, version: i64) -> bool {
+        let (Some(member), Some(counter)) = (self.members.get_mut(member), self.counters.get_mut(counter)) else {
             return false;
         };
         let view = View { member: member.now, counter: counter.now.unwrap_or_default() };
@@ -207,16 +213,6 @@ impl<'a> Segment<'a> {
         member.now = after.member;
         counter.now = Some(after.counter);
         true
-    }
-
-    fn is_member(&mut self, user: &'a str, item: &'a ItemId) -> bool {
-        let slot = self.slot(item);
-        self.members.get(&(user, slot)).is_some_and(|member| member.now)
-    }
-
-    fn count(&mut self, shard: u32, item: &'a ItemId) -> i64 {
-        let slot = self.slot(item);
-        self.counters.get(&(shard, slot)).and_then(|counter| counter.now).map_or(0, |now| now.total())
     }
 
     fn save<S: LikesStore>(
@@ -227,8 +223,8 @@ impl<'a> Segment<'a> {
     ) -> Result<Saved, Error> {
         self.create_items(actors, store)?;
         let mut changes = LikesChanges { now_s: now_ms / 1000, ..LikesChanges::default() };
-        for (&(user, slot), member) in &self.members {
-            let Some(item) = self.key(slot) else { continue };
+        for ((user, item), member) in &self.members.values {
+            let Some(item) = self.key(*item) else { continue };
             let row = Membership { user, item };
             match (member.loaded, member.now) {
                 (false, true) => changes.added.push(row),
@@ -236,10 +232,10 @@ impl<'a> Segment<'a> {
                 _ => changes.rests_on.push(row),
             }
         }
-        for (&(shard, slot), counter) in &self.counters {
-            let (Some(item), Some(after)) = (self.key(slot), counter.now) else { continue };
+        for ((shard, item), counter) in &self.counters.values {
+            let (Some(item), Some(after)) = (self.key(*item), counter.now) else { continue };
             if counter.loaded != Some(after) {
-                let key = CounterKey { shard, item };
+                let key = CounterKey { shard: *shard, item };
                 changes.counters.push(CounterChange { key, before: counter.loaded, after });
             }
         }
@@ -253,26 +249,47 @@ impl<'a> Segment<'a> {
     /// Gives a key to each item that did not exist and has been liked in this run, even if it was
     /// unliked again: its counter's version must show that it changed.
     fn create_items<S: LikesStore>(&mut self, actors: &mut LikesActors, store: &mut S) -> Result<(), Error> {
-        let mut new: Vec<Slot> = self
+        let mut new: Vec<usize> = self
             .counters
+            .values
             .iter()
-            .filter(|((_, slot), counter)| counter.now.is_some() && self.key(*slot).is_none())
-            .map(|((_, slot), _)| *slot)
+            .filter(|((_, item), counter)| counter.now.is_some() && self.key(*item).is_none())
+            .map(|((_, item), _)| *item)
             .collect();
         new.sort_unstable();
         new.dedup();
         let names: Vec<&str> =
-            new.iter().filter_map(|slot| self.items.get(*slot)).map(|(item, _)| item.as_str()).collect();
-        for (slot, key) in new.iter().zip(store.create_items(&names)?) {
-            if let Some((item, place)) = self.items.get_mut(*slot) {
-                *place = Some(key);
-                actors.items.insert(item.shared(), key);
+            new.iter().filter_map(|place| self.items.get(*place)).map(|item| item.name.as_str()).collect();
+        for (place, key) in new.iter().zip(store.create_items(&names)?) {
+            if let Some(item) = self.items.get_mut(*place) {
+                item.key = Some(key);
+                actors.items.insert(item.name.shared(), key);
             }
         }
         Ok(())
     }
+}
 
-    fn key(&self, slot: Slot) -> Option<ItemKey> {
-        self.items.get(slot).and_then(|(_, key)| *key)
+impl<K: Copy + Eq + std::hash::Hash, V> Places<K, V> {
+    /// The place of a key; a new one if it is mentioned for the first time.
+    fn place(&mut self, key: K, first: impl FnOnce() -> V) -> usize {
+        *self.by_key.entry(key).or_insert_with(|| {
+            self.values.push((key, first()));
+            self.values.len() - 1
+        })
+    }
+
+    fn get(&self, place: usize) -> Option<&V> {
+        self.values.get(place).map(|(_, value)| value)
+    }
+
+    fn get_mut(&mut self, place: usize) -> Option<&mut V> {
+        self.values.get_mut(place).map(|(_, value)| value)
+    }
+}
+
+impl<K, V> Default for Places<K, V> {
+    fn default() -> Self {
+        Self { by_key: HashMap::default(), values: Vec::new() }
     }
 }
