@@ -36,7 +36,7 @@ pub const CONTENDERS: [Contender; 7] = [
 const PATIENCE_MS: u64 = 600_000;
 
 const fn engine(name: &'static str, partitions: Option<u32>, shards: Option<u32>) -> Contender {
-    Contender { name, kind: Kind::Engine { partitions, shards }, requests_a_round: 100_000 }
+    Contender { name, kind: Kind::Engine { partitions, shards }, requests_a_round: 60_000 }
 }
 
 impl Contender {
