@@ -3,6 +3,8 @@
 //! A reader that stalls must not stall decisions: lines beyond `log.queue_lines` are dropped and counted.
 //! The truth about decisions is in the store; the log is a view of it.
 
+pub mod decisions;
+
 use std::io::{BufWriter, Write};
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -11,7 +13,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{Log, LogFormat, LogLevel};
-use crate::reservations::command::DECISION_LOG;
 
 /// Keeps the writer alive; dropped last, it writes what is queued.
 #[derive(Debug)]
@@ -57,13 +58,14 @@ pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<L
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let decisions = if settings.decisions { LevelFilter::INFO } else { LevelFilter::OFF };
+    if settings.decisions {
+        decisions::start(writer.clone(), settings.format);
+    }
     let filter = Targets::new()
         .with_default(level.min(LevelFilter::INFO))
         // Its start-up is told line by line at INFO.
         .with_target("tokio_cron_scheduler", level.min(LevelFilter::WARN))
-        .with_target("headcount", level)
-        .with_target(DECISION_LOG, decisions);
+        .with_target("headcount", level);
     let registry = tracing_subscriber::registry().with(filter);
     match settings.format {
         LogFormat::Json => {

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use headcount::likes::decide::{View, set_like};
 use headcount::likes::{ItemId, UserId};
+use headcount::log::decisions::{Decision as Logged, decided};
 use headcount::partition::Clock;
-use headcount::reservations::command::DECISION_LOG;
 use headcount::reservations::decide::{Decision, new_workshop, reserve};
 use headcount::reservations::types::{RequestId, Seats, WorkshopName};
 use headcount::store::likes::{CounterChange, CounterKey, LikesChanges, Membership};
@@ -84,16 +84,14 @@ impl MutexStore {
         assert_eq!(store.save_reservations(&changes)?, Saved::Done, "nobody else writes");
         store.commit(now_ms)?;
         drop(store);
-        tracing::info!(
-            target: DECISION_LOG,
-            event = "reservation_decided",
-            workshop = name.as_str(),
-            requestId = request.as_str(),
-            seats = seats.get(),
-            status = attempt.status.as_str(),
-            reserved = attempt.reserved_after,
-            replayed = false,
-        );
+        decided(&Logged {
+            workshop: name.as_str(),
+            request: request.as_str(),
+            seats: seats.get(),
+            status: attempt.status.as_str(),
+            reserved: attempt.reserved_after,
+            replayed: false,
+        });
         Ok(true)
     }
 

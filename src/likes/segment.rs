@@ -16,8 +16,8 @@ use crate::store::{Error, LikesStore, Saved};
 #[derive(Default)]
 pub(super) struct Segment<'a> {
     items: Places<&'a str, Item<'a>>,
-    members: Places<(&'a str, usize), Touched<bool>>,
-    counters: Places<(u32, usize), Touched<Option<Counter>>>,
+    members: Places<(&'a str, usize), Member>,
+    counters: Places<(u32, usize), Touched>,
 }
 
 /// An item that does not exist yet has no key: nobody likes it, and it is created at the end if somebody
@@ -27,10 +27,26 @@ struct Item<'a> {
     key: Option<ItemKey>,
 }
 
+/// A membership. If its first command wants it to be there, it is claimed: loaded and added in one go.
+#[derive(Clone, Copy)]
+struct Member {
+    claim: bool,
+    /// Whether the row is in the transaction.
+    stored: bool,
+    now: bool,
+}
+
 #[derive(Clone, Copy, Default)]
-struct Touched<T> {
-    loaded: T,
-    now: T,
+struct Touched {
+    loaded: Option<Counter>,
+    now: Option<Counter>,
+}
+
+/// Membership rows to ask the store for, and where their answers go.
+#[derive(Default)]
+struct Rows<'a> {
+    keys: Vec<Membership<'a>>,
+    places: Vec<usize>,
 }
 
 /// Values in the order of their first mention, each found by its key or its place.
@@ -65,7 +81,7 @@ impl<'a> Segment<'a> {
         let mut segment = Segment::default();
         let plans: Vec<Plan> = commands.iter().map(|command| segment.plan(command)).collect();
         segment.load_items(actors, store)?;
-        segment.load_members(store)?;
+        segment.load_members(store, now_ms / 1000)?;
         segment.load_counters(actors, store)?;
         let mut outcomes = Vec::with_capacity(commands.len());
         for (command, plan) in commands.iter().zip(&plans) {
@@ -91,17 +107,17 @@ impl<'a> Segment<'a> {
 
     fn plan(&mut self, command: &'a Command) -> Plan {
         match command {
-            Command::Set { shard, user, item, .. } => {
+            Command::Set { shard, user, item, liked, .. } => {
                 let item = self.item(item);
                 Plan::Set {
-                    member: self.members.place((user.as_str(), item), Touched::default),
+                    member: self.members.place((user.as_str(), item), || Member::first(*liked)),
                     counter: self.counters.place((*shard, item), Touched::default),
                 }
             }
             Command::Liked { user, items, .. } => {
                 let member = |item| {
                     let item = self.item(item);
-                    self.members.place((user.as_str(), item), Touched::default)
+                    self.members.place((user.as_str(), item), || Member::first(false))
                 };
                 Plan::Liked(items.iter().map(member).collect())
             }
@@ -142,18 +158,23 @@ impl<'a> Segment<'a> {
         Ok(())
     }
 
-    fn load_members<S: LikesStore>(&mut self, store: &mut S) -> Result<(), Error> {
-        let mut rows = Vec::with_capacity(self.members.values.len());
-        let mut places = Vec::with_capacity(self.members.values.len());
-        for (place, ((user, item), _)) in self.members.values.iter().enumerate() {
+    fn load_members<S: LikesStore>(&mut self, store: &mut S, now_s: i64) -> Result<(), Error> {
+        let mut load = Rows::default();
+        let mut claim = Rows::default();
+        for (place, ((user, item), member)) in self.members.values.iter().enumerate() {
             if let Some(item) = self.key(*item) {
-                rows.push(Membership { user, item });
-                places.push(place);
+                let rows = if member.claim { &mut claim } else { &mut load };
+                rows.keys.push(Membership { user, item });
+                rows.places.push(place);
             }
         }
-        for (place, liked) in places.into_iter().zip(store.load_memberships(&rows)?) {
+        let loaded = store.load_memberships(&load.keys)?;
+        let claimed = store.claim_memberships(&claim.keys, now_s)?;
+        for (place, found) in load.places.into_iter().zip(loaded).chain(claim.places.into_iter().zip(claimed))
+        {
             if let Some(member) = self.members.get_mut(place) {
-                *member = Touched { loaded: liked, now: liked };
+                member.stored = member.claim || found;
+                member.now = found;
             }
         }
         Ok(())
@@ -205,7 +226,8 @@ impl<'a> Segment<'a> {
     }
 
     fn set(&mut self, member: usize, counter: usize, liked: bool, version: i64) -> bool {
-        let (Some(member), Some(counter)) = (self.members.get_mut(member), self.counters.get_mut(counter)) else {
+        let (Some(member), Some(counter)) = (self.members.get_mut(member), self.counters.get_mut(counter))
+        else {
             return false;
         };
         let view = View { member: member.now, counter: counter.now.unwrap_or_default() };
@@ -226,7 +248,7 @@ impl<'a> Segment<'a> {
         for ((user, item), member) in &self.members.values {
             let Some(item) = self.key(*item) else { continue };
             let row = Membership { user, item };
-            match (member.loaded, member.now) {
+            match (member.stored, member.now) {
                 (false, true) => changes.added.push(row),
                 (true, false) => changes.removed.push(row),
                 _ => changes.rests_on.push(row),
@@ -267,6 +289,12 @@ impl<'a> Segment<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Member {
+    fn first(claim: bool) -> Self {
+        Self { claim, stored: false, now: false }
     }
 }
 

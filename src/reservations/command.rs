@@ -1,6 +1,7 @@
 //! What a partition can be asked about reservations.
 
 use super::types::{RequestId, Seats, WorkshopName};
+use crate::log::decisions::{Decision, decided};
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::reservations::{Status, Workshop};
 
@@ -70,23 +71,16 @@ impl PartitionCommand for Command {
     }
 }
 
-/// The target of the decision log, so that it can be switched by itself (`log.decisions`).
-pub const DECISION_LOG: &str = "headcount::decisions";
-
 /// Logged where it is decided, after the commit: also when the caller has hung up meanwhile.
 fn log_decision(workshop: &WorkshopName, request: &RequestId, seats: Seats, outcome: Reserved) {
-    let (status, reserved, replayed) = match outcome {
-        Reserved::Decided { status, reserved, replayed, .. } => (status.as_str(), reserved, replayed),
-        Reserved::Reused { .. } => return,
-    };
-    tracing::info!(
-        target: DECISION_LOG,
-        event = "reservation_decided",
-        workshop = workshop.as_str(),
-        requestId = request.as_str(),
-        seats = seats.get(),
-        status,
-        reserved,
-        replayed,
-    );
+    if let Reserved::Decided { status, reserved, replayed, .. } = outcome {
+        decided(&Decision {
+            workshop: workshop.as_str(),
+            request: request.as_str(),
+            seats: seats.get(),
+            status: status.as_str(),
+            reserved,
+            replayed,
+        });
+    }
 }

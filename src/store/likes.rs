@@ -57,9 +57,9 @@ pub struct Membership<'a> {
 /// What a batch changed, and what it rests on.
 #[derive(Debug, Default)]
 pub struct LikesChanges<'a> {
-    /// Rows that were absent when loaded.
+    /// Rows that are absent, as loaded.
     pub added: Vec<Membership<'a>>,
-    /// Rows that were present when loaded.
+    /// Rows that are present, as loaded or claimed.
     pub removed: Vec<Membership<'a>>,
     /// Each counter once, however often it was touched.
     pub counters: Vec<CounterChange>,
@@ -109,6 +109,13 @@ pub trait LikesStore {
     /// # Errors
     /// The engine's.
     fn load_memberships(&mut self, keys: &[Membership<'_>]) -> Result<Vec<bool>, Error>;
+
+    /// Adds the rows that are absent; whether each existed before. For rows that somebody wants to be there:
+    /// one way down the tree instead of two, and on a shared store the row is locked as it is looked at.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn claim_memberships(&mut self, keys: &[Membership<'_>], now_s: i64) -> Result<Vec<bool>, Error>;
 
     /// The counters that exist.
     ///

@@ -8,6 +8,9 @@ use crate::store::likes::{
 };
 use crate::store::{Error, Saved};
 
+const ADD_MEMBERSHIP: &str =
+    "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+
 impl LikesStore for SqliteStore {
     fn load_items(&mut self, names: &[&str]) -> Result<Vec<Option<ItemKey>>, Error> {
         let mut select = self.connection.prepare_cached("SELECT item_id FROM items WHERE name = ?1")?;
@@ -28,6 +31,11 @@ impl LikesStore for SqliteStore {
         keys.iter().map(|key| Ok(select.exists((key.user, key.item.0))?)).collect()
     }
 
+    fn claim_memberships(&mut self, keys: &[Membership<'_>], now_s: i64) -> Result<Vec<bool>, Error> {
+        let mut insert = self.connection.prepare_cached(ADD_MEMBERSHIP)?;
+        keys.iter().map(|key| Ok(insert.execute((key.user, key.item.0, now_s))? == 0)).collect()
+    }
+
     fn load_counters(&mut self, keys: &[CounterKey]) -> Result<Vec<Option<Counter>>, Error> {
         let mut select = self.connection.prepare_cached(
             "SELECT members, base, version FROM shard_counters WHERE shard = ?1 AND item_id = ?2",
@@ -42,9 +50,7 @@ impl LikesStore for SqliteStore {
     }
 
     fn save_likes(&mut self, changes: &LikesChanges<'_>) -> Result<Saved, Error> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        )?;
+        let mut insert = self.connection.prepare_cached(ADD_MEMBERSHIP)?;
         for row in &changes.added {
             if insert.execute((row.user, row.item.0, changes.now_s))? != 1 {
                 return Ok(Saved::Conflict);

@@ -75,6 +75,26 @@ pub fn memberships_come_and_go<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(save(&mut store, &add(&[ada_a])), Saved::Done, "again");
 }
 
+pub fn claiming_adds_what_is_absent_and_says_what_was_there<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    let item = create(&mut store, &["a"])[0];
+    let [ada, bob] = ["ada", "bob"].map(|user| Membership { user, item });
+    assert_eq!(save(&mut store, &add(&[ada])), Saved::Done);
+    store.begin().unwrap();
+    assert_eq!(store.claim_memberships(&[bob, ada, bob], 0).unwrap(), [false, true, true]);
+    store.rollback().unwrap();
+    assert_eq!(
+        store.load_memberships(&[ada, bob]).unwrap(),
+        [true, false],
+        "a claim is part of its transaction"
+    );
+    store.begin().unwrap();
+    assert_eq!(store.claim_memberships(&[bob], 0).unwrap(), [false]);
+    assert_eq!(store.save_likes(&remove(&[bob, ada])).unwrap(), Saved::Done, "and can be given up in it");
+    store.commit(0).unwrap();
+    assert_eq!(store.load_memberships(&[ada, bob]).unwrap(), [false, false]);
+}
+
 pub fn counters_are_saved_whole<S: Store>(open: &impl Fn() -> S) {
     let mut store = open();
     let item = create(&mut store, &["a"])[0];

@@ -32,6 +32,7 @@ macro_rules! store_conforms {
                 rolling_back_nothing_is_no_error);
             conforms!(for_likes, $new_place, likes:
                 an_item_has_one_key_from_its_creation, memberships_come_and_go, counters_are_saved_whole,
+                claiming_adds_what_is_absent_and_says_what_was_there,
                 a_row_that_changed_meanwhile_is_a_conflict, a_counter_that_changed_meanwhile_is_a_conflict,
                 versions_are_a_shards_own, changes_come_in_order_a_page_at_a_time,
                 a_deleted_item_is_gone_and_its_key_never_comes_back, a_version_survives_its_counters,
