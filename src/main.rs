@@ -64,7 +64,10 @@ fn main() -> ExitCode {
     let command = Cli::parse().command.unwrap_or(Command::Serve(Serve::default()));
     let done = match command {
         Command::Serve(options) => serve(&options),
-        Command::Verify(options) => return admin::verify::command(&options),
+        Command::Verify(options) => match verify(options) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::CheckConfig { config } => check_config(config),
         Command::NewKey { name } => print_new_key(&name),
     };
@@ -93,6 +96,41 @@ fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Without `--data-dir`, the directory that `serve` would use here.
+fn verify(options: admin::verify::Options) -> Result<ExitCode, Failure> {
+    let data_dir = match options.data_dir {
+        Some(data_dir) => data_dir,
+        None => load(None, &[])?.config.storage.data_dir,
+    };
+    Ok(admin::verify::command(&data_dir, options.deleted))
+}
+
+/// Files left for everything that is no connection.
+const RESERVED_FILES: u64 = 256;
+
+/// Raises the limit of open files as far as the system allows, and keeps `server.max_connections` under it:
+/// a connection too many must be told so, and not starve the stores of files.
+fn raise_open_files(config: &mut Config) {
+    let limit = match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) => limit,
+        Err(error) => return tracing::warn!(%error, "the limit of open files is not known"),
+    };
+    let connections = usize::try_from(limit.saturating_sub(RESERVED_FILES)).unwrap_or(usize::MAX).max(1);
+    tracing::info!(
+        open_files = limit,
+        connections,
+        "the system's limit of open files, and what it leaves for connections"
+    );
+    if config.server.max_connections > connections {
+        tracing::warn!(
+            max_connections = config.server.max_connections,
+            in_force = connections,
+            "server.max_connections is more than the limit of open files allows"
+        );
+        config.server.max_connections = connections;
+    }
+}
+
 fn print_new_key(name: &str) -> Result<(), Failure> {
     let new = new_key()?;
     // As TOML writes a text, which is not quite as Rust does.
@@ -118,10 +156,11 @@ fn serve(options: &Serve) -> Result<(), Failure> {
         ),
     ];
     let flags: Vec<Flag> = flags.into_iter().flatten().collect();
-    let loaded = load(options.config.clone(), &flags)?;
+    let mut loaded = load(options.config.clone(), &flags)?;
     let log = log::start(&loaded.config.log)?;
     let process = Process { metrics: Some(metrics::install()?), log_dropped: Some(log.dropped()) };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), settings = %loaded.sources, "starting");
+    raise_open_files(&mut loaded.config);
 
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = loaded.config.server.worker_threads {

@@ -3,7 +3,6 @@
 //! Keys are 256 random bits, so their SHA-256 can be stored as it is; nobody guesses such a key from its
 //! digest. Without keys in the settings the service is open, which the settings allow on loopback only.
 
-use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
@@ -15,16 +14,15 @@ use subtle::ConstantTimeEq;
 
 use super::App;
 use super::problem::Problem;
-use crate::config::{Auth, Scope};
+use crate::config::{ApiKey, Auth, Scope};
 
 /// The keys that the settings know.
 #[derive(Debug, Default)]
-pub struct Keys(Vec<([u8; 32], BTreeSet<Scope>)>);
+pub struct Keys(Vec<ApiKey>);
 
 impl From<&Auth> for Keys {
     fn from(auth: &Auth) -> Self {
-        let key = |key: &crate::config::ApiKey| (*key.sha256.as_bytes(), key.scopes.clone());
-        Self(auth.keys.iter().map(key).collect())
+        Self(auth.keys.clone())
     }
 }
 
@@ -34,8 +32,8 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// The scopes of the key that a request carries; `None` if it carries none that is known.
-    fn scopes(&self, headers: &HeaderMap) -> Option<&BTreeSet<Scope>> {
+    /// The key that a request carries; `None` if it carries none that is known.
+    fn of(&self, headers: &HeaderMap) -> Option<&ApiKey> {
         let header = headers.get(AUTHORIZATION)?.as_bytes();
         let (scheme, token) = header.split_at_checked(b"Bearer ".len())?;
         if !scheme.eq_ignore_ascii_case(b"Bearer ") {
@@ -44,9 +42,9 @@ impl Keys {
         let digest = Sha256::digest(token);
         // Every key is compared, whichever fits: the time tells nothing.
         let mut found = None;
-        for (known, scopes) in &self.0 {
-            if bool::from(known.ct_eq(digest.as_slice())) {
-                found = Some(scopes);
+        for known in &self.0 {
+            if bool::from(known.sha256.as_bytes().ct_eq(digest.as_slice())) {
+                found = Some(known);
             }
         }
         found
@@ -56,16 +54,17 @@ impl Keys {
         if self.is_empty() {
             return Ok(());
         }
-        let scopes = self.scopes(headers).ok_or_else(|| {
+        let key = self.of(headers).ok_or_else(|| {
             Problem::new(
                 StatusCode::UNAUTHORIZED,
                 "unauthorized",
                 "send `Authorization: Bearer` and a known key",
             )
         })?;
-        if scopes.contains(&scope) {
+        if key.scopes.contains(&scope) {
             return Ok(());
         }
+        tracing::warn!(key = key.name, ?scope, "a key was used beyond its scopes");
         let detail = format!("this key has no scope {}", format!("{scope:?}").to_ascii_lowercase());
         Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", detail))
     }

@@ -16,6 +16,7 @@ use super::query::Query;
 use super::schema;
 use crate::likes::rollup::RolledUp;
 use crate::likes::{ItemId, UserId};
+use crate::partition::Refusal;
 
 /// A like or an unlike, decided.
 #[derive(Debug, Serialize, ToSchema)]
@@ -117,7 +118,11 @@ async fn set(
     let exact = Query::parse(uri.query())?.flag("exact")?;
     let set = app.shards.set(user.clone(), item.clone(), liked).await?;
     let total = match exact {
-        true => app.shards.totals(std::slice::from_ref(&item)).await?.first().copied(),
+        // The like is durable by now: whatever refuses the total, "surely not done" would be wrong.
+        true => {
+            let totals = app.shards.totals(std::slice::from_ref(&item)).await;
+            totals.map_err(|_| Refusal::OutcomeUnknown)?.first().copied()
+        }
         false => None,
     };
     Ok(Json(LikeAnswer {

@@ -13,6 +13,7 @@ use super::likes::{LikeAnswer, LikeBody};
 use super::problem::Problem;
 use super::reservations::{ReservationAnswer, ReservationBody};
 use crate::likes::ItemId;
+use crate::names::decode_segment;
 use crate::reservations::WorkshopName;
 
 pub(super) fn routes() -> Router<App> {
@@ -21,8 +22,9 @@ pub(super) fn routes() -> Router<App> {
         .route("/noop/workshops/{workshop}/reservations", post(reserve))
 }
 
-fn last_segments(uri: &Uri, index: usize) -> &str {
-    uri.path().split('/').nth(index).unwrap_or_default()
+/// The name after `/noop/likes/` or `/noop/workshops/`.
+fn segment(uri: &Uri) -> &str {
+    uri.path().split('/').nth(3).unwrap_or_default()
 }
 
 async fn like(
@@ -31,8 +33,8 @@ async fn like(
     uri: Uri,
     body: Body,
 ) -> Result<Json<LikeAnswer>, Problem> {
-    let item =
-        ItemId::parse(last_segments(&uri, 3), app.limits.max_item_bytes).ok_or_else(Problem::not_found)?;
+    let item = decode_segment(segment(&uri)).and_then(|item| ItemId::parse(&item, app.limits.max_item_bytes));
+    let item = item.ok_or_else(Problem::not_found)?;
     let user = LikeBody::user(&body, &app)?;
     let shard = user.shard(app.shards.count());
     let (item, user) = (item.to_string(), user.to_string());
@@ -45,7 +47,8 @@ async fn reserve(
     uri: Uri,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let workshop = WorkshopName::parse(last_segments(&uri, 3)).ok_or_else(Problem::not_found)?;
+    let workshop = decode_segment(segment(&uri)).and_then(|name| WorkshopName::parse(&name));
+    let workshop = workshop.ok_or_else(Problem::not_found)?;
     let (request, seats) = ReservationBody::parse(&body, &app)?;
     let answer = ReservationAnswer {
         workshop: workshop.as_str().to_owned(),

@@ -35,7 +35,7 @@ const MAX_APOLOGIES: usize = 256;
 /// How long an apology waits for its connection to close.
 const APOLOGY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, so that a process out of file descriptors does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `stop`, then takes no more; `connections` tracks those that still finish a request.
 pub async fn serve(

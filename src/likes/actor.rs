@@ -9,7 +9,6 @@ use foldhash::HashMap;
 
 use super::command::{Changes, Command};
 use super::segment::Segment;
-use crate::metrics::LikesMetrics;
 use crate::partition::{Decided, Resident};
 use crate::store::likes::{ChangePosition, Counter, CounterKey, ItemKey};
 use crate::store::{Error, LikesStore};
@@ -24,7 +23,6 @@ pub struct LikesActors {
     /// The version that a change of each shard gets now: above everything that a roll-up has carried.
     versions: HashMap<u32, i64>,
     sweep: Sweep,
-    pub(super) metrics: LikesMetrics,
 }
 
 /// How far the search for rows of deleted items has come. Lost on a restart, which starts it again.
@@ -44,7 +42,6 @@ impl LikesActors {
             counters: Resident::new(max_resident),
             versions: HashMap::default(),
             sweep: Sweep::default(),
-            metrics: LikesMetrics::default(),
         }
     }
 
@@ -112,8 +109,8 @@ impl LikesActors {
             Command::Changes { shard, after, up_to, limit, reply } => {
                 reply.set(self.changes(store, *shard, *after, *up_to, *limit)?);
             }
-            Command::Delete { item, reply } => {
-                let deleted = store.delete_item(item.as_str(), &self.shards)?;
+            Command::Delete { item, deletion, reply } => {
+                let deleted = store.delete_item(item.as_str(), *deletion, &self.shards)?;
                 // Its counters stay in memory under a key that nothing names any more, until they idle out.
                 self.items.remove(item.as_str());
                 reply.set(deleted);

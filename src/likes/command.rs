@@ -1,8 +1,14 @@
 //! What a partition can be asked about likes.
 
+use std::sync::LazyLock;
+
 use super::types::{ItemId, UserId};
+use crate::metrics::LikesMetrics;
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::likes::{ChangePosition, ChangedCounter};
+
+/// Counted after the commit, like everything that others see.
+static METRICS: LazyLock<LikesMetrics> = LazyLock::new(LikesMetrics::default);
 
 /// One question to the shards of a partition, with the way back.
 #[derive(Debug)]
@@ -29,14 +35,14 @@ pub enum Command {
         /// In the order of the question.
         reply: Reply<Vec<bool>>,
     },
-    /// One shard's counts of some items.
+    /// The counts of some items in some shards of the partition.
     Count {
-        /// The shard.
-        shard: u32,
+        /// The shards, in the order of the answer.
+        shards: Vec<u32>,
         /// What, in the order of the answer.
         items: Vec<ItemId>,
-        /// In the order of the question.
-        reply: Reply<Vec<i64>>,
+        /// For each shard, for each item.
+        reply: Reply<Vec<Vec<i64>>>,
     },
     /// The next page of a shard's changes, for the roll-up.
     Changes {
@@ -55,6 +61,8 @@ pub enum Command {
     Delete {
         /// What.
         item: ItemId,
+        /// Which deletion of it: each is done once.
+        deletion: i64,
         /// Whether it was there.
         reply: Reply<bool>,
     },
@@ -80,9 +88,13 @@ pub struct Changes {
 impl PartitionCommand for Command {
     fn release(self) {
         match self {
-            Self::Set { reply, .. } | Self::Delete { reply, .. } | Self::Sweep { reply, .. } => {
-                reply.release()
+            Self::Set { liked, reply, .. } => {
+                if let Some(changed) = reply.outcome() {
+                    METRICS.count(liked, *changed);
+                }
+                reply.release();
             }
+            Self::Delete { reply, .. } | Self::Sweep { reply, .. } => reply.release(),
             Self::Liked { reply, .. } => reply.release(),
             Self::Count { reply, .. } => reply.release(),
             Self::Changes { reply, .. } => reply.release(),

@@ -59,14 +59,14 @@ struct Places<K, V> {
 enum Plan {
     Set { member: usize, counter: usize },
     Liked(Vec<usize>),
-    Count(Vec<usize>),
+    Count(Vec<Vec<usize>>),
     Nothing,
 }
 
 enum Outcome {
     Changed(bool),
     Liked(Vec<bool>),
-    Counts(Vec<i64>),
+    Counts(Vec<Vec<i64>>),
 }
 
 impl<'a> Segment<'a> {
@@ -92,10 +92,7 @@ impl<'a> Segment<'a> {
         }
         for (command, outcome) in run.iter_mut().zip(outcomes) {
             match (&mut **command, outcome) {
-                (Command::Set { liked, reply, .. }, Outcome::Changed(changed)) => {
-                    actors.metrics.count(*liked, changed);
-                    reply.set(changed);
-                }
+                (Command::Set { reply, .. }, Outcome::Changed(changed)) => reply.set(changed),
                 (Command::Liked { reply, .. }, Outcome::Liked(liked)) => reply.set(liked),
                 (Command::Count { reply, .. }, Outcome::Counts(counts)) => reply.set(counts),
                 // A command without its outcome answers `outcome_unknown`; no arm above makes one.
@@ -121,12 +118,13 @@ impl<'a> Segment<'a> {
                 };
                 Plan::Liked(items.iter().map(member).collect())
             }
-            Command::Count { shard, items, .. } => {
-                let counter = |item| {
+            Command::Count { shards, items, .. } => {
+                let mut counter = |shard: u32, item| {
                     let item = self.item(item);
-                    self.counters.place((*shard, item), Touched::default)
+                    self.counters.place((shard, item), Touched::default)
                 };
-                Plan::Count(items.iter().map(counter).collect())
+                let of_shard = |shard: &u32| items.iter().map(|item| counter(*shard, item)).collect();
+                Plan::Count(shards.iter().map(of_shard).collect())
             }
             Command::Changes { .. } | Command::Delete { .. } | Command::Sweep { .. } => Plan::Nothing,
         }
@@ -217,9 +215,11 @@ impl<'a> Segment<'a> {
                 Outcome::Liked(members.iter().map(liked).collect())
             }
             (_, Plan::Count(counters)) => {
-                let count = |place: &usize| self.counters.get(*place).and_then(|counter| counter.now);
-                let counts = counters.iter().map(count);
-                Outcome::Counts(counts.map(|counter| counter.map_or(0, |now| now.total())).collect())
+                let count = |place: &usize| {
+                    let counter = self.counters.get(*place).and_then(|counter| counter.now);
+                    counter.map_or(0, |now| now.total())
+                };
+                Outcome::Counts(counters.iter().map(|shard| shard.iter().map(count).collect()).collect())
             }
             _ => Outcome::Changed(false),
         })

@@ -10,6 +10,11 @@ use super::types::{ItemId, UserId, partition_of_shard};
 use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
 use crate::store::likes::ChangePosition;
 
+/// No shard's number. The roll-up's and the sweep's questions wait in a queue of their own, behind no
+/// shard's likes, and exact reads in another, so that a flood of them leaves the writers their places.
+const CHORES: ActorId = ActorId(u64::MAX);
+const READS: ActorId = ActorId(u64::MAX - 1);
+
 /// What a like or an unlike came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SetLike {
@@ -68,18 +73,40 @@ impl Shards {
         self.ask_shard(shard, liked)?.within(self.patience).await
     }
 
-    /// The totals of some items now: every shard is asked, all at once, and what was answered before
-    /// the call is counted.
+    /// The totals of some items now: every shard counts, all at once, and what was answered before the
+    /// call is counted.
     ///
     /// # Errors
     /// The first refusal; a total without a shard is no total.
     pub async fn totals(&self, items: &[ItemId]) -> Result<Vec<i64>, Refusal> {
-        let ask =
-            |shard| self.ask_shard(shard, |reply| Command::Count { shard, items: items.to_vec(), reply });
-        let asked = (0..self.shards).map(ask).collect::<Result<Vec<_>, _>>()?;
-        let counts = try_join_all(asked.into_iter().map(|answer| answer.within(self.patience))).await?;
-        let total_of = |index| counts.iter().filter_map(|of_shard: &Vec<i64>| of_shard.get(index)).sum();
+        let counts = self.counts(items).await?;
+        let total_of = |index| counts.iter().filter_map(|(_, of_shard)| of_shard.get(index)).sum();
         Ok((0..items.len()).map(total_of).collect())
+    }
+
+    /// What each shard adds to an item's total now, by shard number.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn parts(&self, item: &ItemId) -> Result<Vec<i64>, Refusal> {
+        let mut counts = self.counts(std::slice::from_ref(item)).await?;
+        counts.sort_unstable_by_key(|(shard, _)| *shard);
+        Ok(counts.into_iter().map(|(_, of_shard)| of_shard.first().copied().unwrap_or(0)).collect())
+    }
+
+    /// One question a partition: a read costs its queues one place each, however many shards there are.
+    async fn counts(&self, items: &[ItemId]) -> Result<Vec<(u32, Vec<i64>)>, Refusal> {
+        let ask = |partition| {
+            let here = |shard: &u32| partition_of_shard(*shard, self.partitions()) == partition;
+            let shards: Vec<u32> = (0..self.shards).filter(here).collect();
+            let count = |reply| Command::Count { shards: shards.clone(), items: items.to_vec(), reply };
+            Ok((shards.clone(), self.ask(partition, READS, count)?))
+        };
+        let asked = (0..self.partitions()).map(ask).collect::<Result<Vec<_>, Refusal>>()?;
+        let answers = asked.into_iter().map(|(shards, answer)| async {
+            Ok::<_, Refusal>(shards.into_iter().zip(answer.within(self.patience).await?).collect::<Vec<_>>())
+        });
+        Ok(try_join_all(answers).await?.into_iter().flatten().collect())
     }
 
     /// The next page of a shard's changes, for the roll-up.
@@ -94,7 +121,8 @@ impl Shards {
         limit: u32,
     ) -> Result<Changes, Refusal> {
         let changes = |reply| Command::Changes { shard, after, up_to, limit, reply };
-        self.ask_shard(shard, changes)?.within(self.patience).await
+        let partition = partition_of_shard(shard, self.partitions());
+        self.ask(partition, CHORES, changes)?.within(self.patience).await
     }
 
     /// Deletes an item on every partition; whether any had it. Not atomic across partitions: the
@@ -102,9 +130,9 @@ impl Shards {
     ///
     /// # Errors
     /// The first refusal.
-    pub async fn delete(&self, item: &ItemId) -> Result<bool, Refusal> {
-        let delete = |reply| Command::Delete { item: item.clone(), reply };
-        let asked = (0..self.partitions()).map(|partition| self.ask_partition(partition, delete));
+    pub async fn delete(&self, item: &ItemId, deletion: i64) -> Result<bool, Refusal> {
+        let delete = |reply| Command::Delete { item: item.clone(), deletion, reply };
+        let asked = (0..self.partitions()).map(|partition| self.ask(partition, CHORES, delete));
         let asked = asked.collect::<Result<Vec<_>, _>>()?;
         let deleted = try_join_all(asked.into_iter().map(|answer| answer.within(self.patience))).await?;
         Ok(deleted.contains(&true))
@@ -115,7 +143,7 @@ impl Shards {
     /// # Errors
     /// The partition's refusal.
     pub async fn sweep(&self, partition: u32, limit: u32) -> Result<bool, Refusal> {
-        self.ask_partition(partition, |reply| Command::Sweep { limit, reply })?.within(self.patience).await
+        self.ask(partition, CHORES, |reply| Command::Sweep { limit, reply })?.within(self.patience).await
     }
 
     fn ask_shard<T>(
@@ -124,15 +152,6 @@ impl Shards {
         command: impl FnOnce(Reply<T>) -> Command,
     ) -> Result<Answer<T>, Refusal> {
         self.ask(partition_of_shard(shard, self.partitions()), ActorId(u64::from(shard)), command)
-    }
-
-    fn ask_partition<T>(
-        &self,
-        partition: u32,
-        command: impl FnOnce(Reply<T>) -> Command,
-    ) -> Result<Answer<T>, Refusal> {
-        // Not a shard's number, so that the partition's own chores wait behind no shard's queue.
-        self.ask(partition, ActorId(u64::MAX), command)
     }
 
     fn ask<T>(

@@ -3,18 +3,13 @@
 //! A wall clock that is set back while the service runs changes nothing; one that was set back between
 //! two runs is noticed at the start (`clock.max_step_ms`).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the Unix epoch, never falling. Clones share one time.
 #[derive(Debug, Clone)]
-pub struct Clock(Source);
-
-#[derive(Debug, Clone)]
-enum Source {
-    System { wall_at_start_ms: i64, started: Instant },
-    Manual(Arc<AtomicI64>),
+pub struct Clock {
+    wall_at_start_ms: i64,
+    started: Instant,
 }
 
 /// The wall clock lies too far behind the last time that was stored.
@@ -43,32 +38,14 @@ impl Clock {
         if behind_ms > max_step_ms {
             return Err(SteppedBack { wall_ms, mark_ms, behind_ms });
         }
-        Ok(Self(Source::System { wall_at_start_ms: wall_ms.max(mark_ms), started: Instant::now() }))
-    }
-
-    /// A clock that stands until it is told otherwise, for tests.
-    #[must_use]
-    pub fn manual(now_ms: i64) -> Self {
-        Self(Source::Manual(Arc::new(AtomicI64::new(now_ms))))
-    }
-
-    /// Moves a manual clock forward; a system clock moves by itself.
-    pub fn advance(&self, by_ms: u32) {
-        if let Source::Manual(now) = &self.0 {
-            now.fetch_add(i64::from(by_ms), Ordering::SeqCst);
-        }
+        Ok(Self { wall_at_start_ms: wall_ms.max(mark_ms), started: Instant::now() })
     }
 
     /// The time now.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
-        match &self.0 {
-            Source::System { wall_at_start_ms, started } => {
-                let elapsed = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-                wall_at_start_ms.saturating_add(elapsed)
-            }
-            Source::Manual(now) => now.load(Ordering::SeqCst),
-        }
+        let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.wall_at_start_ms.saturating_add(elapsed)
     }
 }
 

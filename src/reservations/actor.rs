@@ -10,7 +10,6 @@ use foldhash::HashMap;
 use super::command::{Command, Reserved};
 use super::decide::{Decision, new_workshop, reserve};
 use super::types::{RequestId, Seats};
-use crate::metrics::ReservationMetrics;
 use crate::partition::{Decided, Resident};
 use crate::store::reservations::{
     Attempt, AttemptKey, ReservationChanges, Workshop, WorkshopChange, WorkshopKey,
@@ -22,7 +21,6 @@ use crate::store::{Error, ReservationsStore, Saved};
 pub struct ReservationActors {
     workshops: Resident<Arc<str>, (WorkshopKey, Workshop)>,
     default_capacity: u32,
-    metrics: ReservationMetrics,
 }
 
 /// A workshop's place among those that the batch names.
@@ -55,11 +53,7 @@ impl ReservationActors {
     /// `default_capacity` seats.
     #[must_use]
     pub fn new(default_capacity: u32, max_resident: usize) -> Self {
-        Self {
-            workshops: Resident::new(max_resident),
-            default_capacity,
-            metrics: ReservationMetrics::default(),
-        }
+        Self { workshops: Resident::new(max_resident), default_capacity }
     }
 
     /// Decides commands in order and saves what changed.
@@ -88,10 +82,7 @@ impl ReservationActors {
         }
         for (command, outcome) in commands.iter_mut().zip(outcomes) {
             match (&mut **command, outcome) {
-                (Command::Reserve { reply, .. }, Outcome::Reserved(reserved)) => {
-                    self.metrics.count(reserved);
-                    reply.set(reserved);
-                }
+                (Command::Reserve { reply, .. }, Outcome::Reserved(reserved)) => reply.set(reserved),
                 (Command::Status { reply, .. }, Outcome::Status(workshop)) => reply.set(workshop),
                 // A command without its outcome answers `outcome_unknown`; no arm above makes one.
                 _ => {}

@@ -1,9 +1,15 @@
 //! What a partition can be asked about reservations.
 
+use std::sync::LazyLock;
+
 use super::types::{RequestId, Seats, WorkshopName};
 use crate::log::decisions::{Decision, decided};
+use crate::metrics::ReservationMetrics;
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::reservations::{Status, Workshop};
+
+/// Counted after the commit, like everything that others see.
+static METRICS: LazyLock<ReservationMetrics> = LazyLock::new(ReservationMetrics::default);
 
 /// One question to a workshop, with the way back.
 #[derive(Debug)]
@@ -56,6 +62,7 @@ impl PartitionCommand for Command {
                 let outcome = reply.outcome().copied();
                 reply.release();
                 if let Some(outcome) = outcome {
+                    METRICS.count(outcome);
                     log_decision(&workshop, &request, seats, outcome);
                 }
             }

@@ -149,10 +149,11 @@ pub trait LikesStore {
 
     /// Removes an item's name and counters, and notes its key so that its membership rows, which count
     /// no more, can be swept. `shards` are all that may have counted it. False if there was no such item.
+    /// The same `deletion` again does nothing: what came after it is not its.
     ///
     /// # Errors
     /// The engine's.
-    fn delete_item(&mut self, name: &str, shards: &[u32]) -> Result<bool, Error>;
+    fn delete_item(&mut self, name: &str, deletion: i64, shards: &[u32]) -> Result<bool, Error>;
 
     /// Keys of deleted items whose membership rows may still be there.
     ///

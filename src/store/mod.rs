@@ -2,7 +2,7 @@
 //!
 //! A store that is exclusive (embedded SQLite: one process, one thread) lets its actors trust what
 //! memory holds. A shared one (PostgreSQL, later) does not: there every batch loads what it rests on,
-//! and [`Saved::Conflict`] sends the batch back to be decided again. `tests/it/store_conformance.rs`
+//! and [`Saved::Conflict`] sends the batch back to be decided again. `tests/it/store_conformance/`
 //! states what every store must do.
 
 pub mod likes;

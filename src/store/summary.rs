@@ -44,21 +44,23 @@ pub trait SummaryStore: Send + 'static {
     /// The engine's.
     fn save(&mut self, rows: &[(&str, SummaryRow)], progress: &Progress) -> Result<(), Error>;
 
-    /// Notes that an item is being deleted.
+    /// Notes that an item is being deleted, under an id that no other deletion has. A later deletion of
+    /// the same item takes the place of an unfinished one.
     ///
     /// # Errors
     /// The engine's.
-    fn note_deletion(&mut self, item: &str) -> Result<(), Error>;
+    fn note_deletion(&mut self, item: &str, deletion: i64) -> Result<(), Error>;
 
-    /// Deletions noted and not finished.
+    /// Deletions noted and not finished: item and id.
     ///
     /// # Errors
     /// The engine's.
-    fn unfinished_deletions(&mut self) -> Result<Vec<String>, Error>;
+    fn unfinished_deletions(&mut self) -> Result<Vec<(String, i64)>, Error>;
 
-    /// Removes a deleted item's row and the note, as run `run`.
+    /// Puts what the item has now in the place of its row (`None`: nothing) and removes the note, as run
+    /// `run`.
     ///
     /// # Errors
     /// The engine's.
-    fn finish_deletion(&mut self, item: &str, run: u64) -> Result<(), Error>;
+    fn finish_deletion(&mut self, item: &str, row: Option<&SummaryRow>, run: u64) -> Result<(), Error>;
 }

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde_json::json;
 
 use crate::files;
-use crate::service::{Setup, eventually};
+use crate::service::{Service, Setup, eventually};
 
 const NEVER: &str = "0 0 0 1 1 *";
 
@@ -167,5 +167,53 @@ async fn a_deletion_that_failed_goes_on_by_itself() {
     }
     eventually("the rest of the deletion", || swept(&setup) && memberships(&setup) == 0);
     assert!(service.stop().success());
+    setup.assert_verified();
+}
+
+/// Roll-up runs that did not finish.
+async fn failures(service: &Service) -> u64 {
+    let metrics = service.admin.get("/metrics").await.text;
+    let line = metrics.lines().find(|line| line.starts_with("headcount_rollup_failures_total ")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// A deletion that one partition has done and another has not is sent again and again. Likes that come to the first
+/// one meanwhile are no longer its, and neither is their part of the summary.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_done_in_part_takes_no_later_like() {
+    let setup = Setup::new().with("sqlite.busy_timeout_ms", 50);
+    let service = setup.start();
+    let client = &service.client;
+    let users: Vec<String> = (0..40).map(|user| format!("user-{user}")).collect();
+    for user in &users {
+        assert_eq!(client.like("post", user).await.status, 200);
+    }
+    let other = rusqlite::Connection::open(setup.data_dir().join("partition-001.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let answer = client.delete("/likes/post").await;
+    assert_eq!((answer.status, answer.error()), (503, "outcome_unknown"));
+    let mut liked_again = Vec::new();
+    for user in &users {
+        let answer = client.like("post", user).await;
+        if answer.status == 200 {
+            assert_eq!(answer.json["changed"], true, "the first partition has forgotten the old likes");
+            liked_again.push(user);
+        }
+    }
+    assert!(!liked_again.is_empty());
+    // Some runs, each of which sends the deletion again and fails.
+    let before = failures(&service).await;
+    while failures(&service).await < before + 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+    let unfinished = || files::number(&setup.data_dir(), "summary.db", "SELECT count(*) FROM deletions");
+    eventually("the deletion is finished", || unfinished() == 0);
+    for user in &liked_again {
+        assert_eq!(client.get(&format!("/likes/post/users/{user}")).await.json["liked"], true, "{user}");
+    }
+    assert_eq!(client.exact("post").await, liked_again.len() as i64);
+    assert_eq!(client.rolled_up("post").await, liked_again.len() as i64);
     setup.assert_verified();
 }

@@ -41,21 +41,33 @@ pub(super) fn prove(path: &Path, namespace: Namespace) -> Result<Report, Error> 
     let mut report = Report::default();
     for partition in 0..manifest.partitions {
         let file = partition_file(path, partition);
-        look(&file, &PARTITION_SCHEMA, Some(partition), namespace.partition_tables(), &mut report)?;
+        let tables = namespace.partition_tables();
+        look(&file, &PARTITION_SCHEMA, &manifest.data_id, Some(partition), tables, &mut report)?;
     }
-    look(&summary_file(path), &SUMMARY_SCHEMA, None, namespace.summary_tables(), &mut report)?;
+    let tables = namespace.summary_tables();
+    look(&summary_file(path), &SUMMARY_SCHEMA, &manifest.data_id, None, tables, &mut report)?;
     Ok(report)
 }
 
 fn look(
     file: &Path,
     schema: &Schema,
+    data_id: &str,
     partition: Option<u32>,
     tables: &[&str],
     report: &mut Report,
 ) -> Result<(), Error> {
     in_file(file, || {
         let connection = open_for_reading(file, schema)?;
+        connection.execute_batch("BEGIN")?;
+        let found: String = connection.query_row("SELECT data_id FROM identity", [], |row| row.get(0))?;
+        if found != data_id {
+            report.wrong(
+                partition,
+                "file",
+                format!("it is of data directory {found}: no proof about this one"),
+            );
+        }
         for table in tables {
             let rows: i64 =
                 connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;

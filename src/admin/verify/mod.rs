@@ -21,18 +21,19 @@ use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::open_for_reading;
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
+pub use absence::Namespace;
 use likes::SummaryAudit;
 pub use report::{Finding, Report};
 
 /// `headcount verify`'s arguments.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// The data directory
-    #[arg(long, value_name = "DIR", default_value = "data")]
-    pub data_dir: PathBuf,
+    /// The data directory [default: the settings' storage.data_dir]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     /// Pass only if nothing of this namespace is stored: likes or workshops
     #[arg(long, value_name = "NAMESPACE")]
-    pub deleted: Option<absence::Namespace>,
+    pub deleted: Option<Namespace>,
 }
 
 /// Why an audit could not look. Never taken for a pass.
@@ -57,10 +58,10 @@ const PAUSE: Duration = Duration::from_millis(1500);
 
 /// Runs the command: exit 0 if all is right, 1 if something is wrong, 2 if it could not look.
 #[must_use]
-pub fn command(options: &Options) -> ExitCode {
-    let outcome = match options.deleted {
-        Some(namespace) => absence::prove(&options.data_dir, namespace),
-        None => verify_patiently(&options.data_dir),
+pub fn command(data_dir: &Path, deleted: Option<Namespace>) -> ExitCode {
+    let outcome = match deleted {
+        Some(namespace) => absence::prove(data_dir, namespace),
+        None => verify_patiently(data_dir),
     };
     match outcome {
         Ok(report) => {

@@ -63,7 +63,7 @@ impl Rollup {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reservations {
-    /// Seats of a workshop that springs up at its first request; 0 leaves seats to workshops made beforehand.
+    /// Seats of a workshop that springs up at its first request; with 0, none has any.
     /// 0 to 1,000,000.
     pub default_capacity: u32,
     /// Most seats that one request may ask for. 1 to 1,000,000.

@@ -18,7 +18,7 @@ pub struct Server {
     /// Milliseconds in which a request's header must arrive; a keep-alive connection idle for so long is closed too.
     /// 10 to 600,000 (ten minutes).
     pub header_timeout_ms: u64,
-    /// Milliseconds in which a request must be answered once its header is read. 10 to 600,000.
+    /// Milliseconds for each step of a request: its body, its decision, an exact total. 10 to 600,000.
     pub request_timeout_ms: u64,
     /// Most bytes in a request's body; a larger one is refused unread. 256 to 16,777,216 (16 MiB).
     pub max_body_bytes: usize,

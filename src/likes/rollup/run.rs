@@ -118,15 +118,14 @@ impl<S: SummaryStore> Runner<S> {
         Ok(tokio::task::spawn_blocking(write).await.map_err(|_| Error::Writer)??)
     }
 
-    /// Deletes an item everywhere: noted first, so that a restart finishes it; the row last, so that
-    /// likes that come after it in a partition are carried by the next run.
-    pub(super) async fn delete(&mut self, item: &ItemId) -> Result<bool, Error> {
+    /// Deletes an item everywhere: noted first, so that a restart finishes it.
+    pub(super) async fn delete(&mut self, item: &ItemId, deletion: i64) -> Result<bool, Error> {
         self.write({
             let item = item.clone();
-            move |store, _| store.note_deletion(item.as_str())
+            move |store, _| store.note_deletion(item.as_str(), deletion)
         })
         .await?;
-        self.finish_deletion(item).await
+        self.finish_deletion(item, deletion).await
     }
 
     /// Deletions that an earlier process, or an earlier attempt, left unfinished; how many there were.
@@ -136,20 +135,29 @@ impl<S: SummaryStore> Runner<S> {
             store.lock().unwrap_or_else(PoisonError::into_inner).unfinished_deletions()
         });
         let unfinished = unfinished.await.map_err(|_| Error::Writer)??;
-        for item in unfinished.iter().filter_map(|item| ItemId::parse(item, usize::MAX)) {
-            self.finish_deletion(&item).await?;
+        for (item, deletion) in &unfinished {
+            if let Some(item) = ItemId::parse(item, usize::MAX) {
+                self.finish_deletion(&item, *deletion).await?;
+            }
         }
         Ok(unfinished.len())
     }
 
-    async fn finish_deletion(&mut self, item: &ItemId) -> Result<bool, Error> {
-        let deleted = self.shards.delete(item).await?;
+    /// Likes may have come to a partition that did its part long before another one could, and may have
+    /// been carried: what the shards count now takes the place of the row.
+    async fn finish_deletion(&mut self, item: &ItemId, deletion: i64) -> Result<bool, Error> {
+        let deleted = self.shards.delete(item, deletion).await?;
+        let parts = self.shards.parts(item).await?;
         let run = self.progress.run + 1;
         self.write({
             let item = item.clone();
             move |store, summary| {
-                let gone = std::iter::once((item.as_str(), None));
-                summary.change(|| store.finish_deletion(item.as_str(), run), gone, run)
+                let total = parts.iter().sum();
+                let row =
+                    parts.iter().any(|part| *part != 0).then_some(SummaryRow { total, version: run, parts });
+                let cached = row.as_ref().map(|row| (row.total, row.version));
+                let write = || store.finish_deletion(item.as_str(), row.as_ref(), run);
+                summary.change(write, std::iter::once((item.as_str(), cached)), run)
             }
         })
         .await?;

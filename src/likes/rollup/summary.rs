@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
@@ -12,8 +13,8 @@ use crate::store;
 use crate::store::sqlite::summary::SummaryReader;
 use crate::store::summary::Progress;
 
-/// Table reads at a time; more are told to come back.
-const MAX_TABLE_READS: usize = 64;
+/// Threads that wait for the table at a time; more reads wait for one of those, as tasks.
+const MAX_TABLE_READS: usize = 8;
 
 /// A cached read's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +41,14 @@ struct Inner {
     filling: RwLock<()>,
     run: AtomicU64,
     as_of_ms: AtomicI64,
+    /// `server.request_timeout_ms`
+    patience: Duration,
 }
 
 impl Summary {
     /// A view with at most `cache_items` items in memory.
     #[must_use]
-    pub fn new(reader: SummaryReader, cache_items: usize, progress: &Progress) -> Self {
+    pub fn new(reader: SummaryReader, cache_items: usize, progress: &Progress, patience: Duration) -> Self {
         Self(Arc::new(Inner {
             cache: Cache::new(cache_items),
             reader: Mutex::new(reader),
@@ -53,6 +56,7 @@ impl Summary {
             filling: RwLock::new(()),
             run: AtomicU64::new(progress.run),
             as_of_ms: AtomicI64::new(progress.as_of_ms),
+            patience,
         }))
     }
 
@@ -65,8 +69,8 @@ impl Summary {
     /// The rolled-up totals of items, in the order of the question.
     ///
     /// # Errors
-    /// [`Refusal::Overloaded`] when too many reads go to the table, [`Refusal::Unavailable`] when the
-    /// table cannot be read.
+    /// [`Refusal::Overloaded`] when the table was not free in time, [`Refusal::Unavailable`] when it cannot
+    /// be read.
     pub async fn get(&self, items: &[ItemId]) -> Result<Vec<RolledUp>, Refusal> {
         // Age and run are read before the totals: an answer may be fresher than it says, never staler.
         let (as_of_ms, run) = (self.as_of_ms(), self.0.run.load(Ordering::Acquire));
@@ -83,7 +87,8 @@ impl Summary {
     }
 
     async fn read_table(&self, items: &[ItemId]) -> Result<Vec<Option<(i64, u64)>>, Refusal> {
-        let _permit = self.0.table_reads.try_acquire().map_err(|_| Refusal::Overloaded)?;
+        let turn = tokio::time::timeout(self.0.patience, self.0.table_reads.acquire()).await;
+        let _turn = turn.map_err(|_| Refusal::Overloaded)?.map_err(|_| Refusal::Unavailable)?;
         let inner = Arc::clone(&self.0);
         let items = items.to_vec();
         let read = tokio::task::spawn_blocking(move || inner.fill(&items));

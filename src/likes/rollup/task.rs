@@ -18,7 +18,7 @@ use crate::store::summary::{Progress, SummaryStore};
 const MAX_DELETIONS: usize = 64;
 /// Rows that a sweep command looks at, and how many such commands follow a run at most.
 const SWEEP_ROWS: u32 = 1000;
-const SWEEPS_PER_RUN: u32 = 20;
+const SWEEPS_PER_RUN: u32 = 5;
 
 /// A cheap clone's way to the task.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub struct Rollup {
 #[derive(Debug)]
 struct Deletion {
     item: ItemId,
+    /// Random, so that it is new also to a partition that outlived its summary.
+    id: i64,
     done: oneshot::Sender<Result<bool, Refusal>>,
 }
 
@@ -90,7 +92,10 @@ impl Rollup {
     /// repeating it is harmless.
     pub async fn delete(&self, item: ItemId) -> Result<bool, Refusal> {
         let (done, answer) = oneshot::channel();
-        self.deletions.try_send(Deletion { item, done }).map_err(|_| Refusal::Overloaded)?;
+        let mut id = [0; 8];
+        getrandom::fill(&mut id).map_err(|_| Refusal::Unavailable)?;
+        let id = i64::from_be_bytes(id);
+        self.deletions.try_send(Deletion { item, id, done }).map_err(|_| Refusal::Overloaded)?;
         match tokio::time::timeout(self.patience, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) | Err(_) => Err(Refusal::OutcomeUnknown),
@@ -147,7 +152,7 @@ impl<S: SummaryStore> Task<S> {
     }
 
     async fn delete(&mut self, deletion: Deletion) {
-        let answer = match self.runner.delete(&deletion.item).await {
+        let answer = match self.runner.delete(&deletion.item, deletion.id).await {
             Ok(deleted) => {
                 self.to_sweep = (0..self.runner.shards.partitions()).collect();
                 Ok(deleted)

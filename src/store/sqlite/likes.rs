@@ -125,7 +125,14 @@ impl LikesStore for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn delete_item(&mut self, name: &str, shards: &[u32]) -> Result<bool, Error> {
+    fn delete_item(&mut self, name: &str, deletion: i64, shards: &[u32]) -> Result<bool, Error> {
+        let first_time = self
+            .connection
+            .prepare_cached("INSERT INTO applied_deletions (deletion) VALUES (?1) ON CONFLICT DO NOTHING")?
+            .execute([deletion])?;
+        if first_time == 0 {
+            return Ok(false);
+        }
         let Some(item) = self
             .connection
             .prepare_cached("DELETE FROM items WHERE name = ?1 RETURNING item_id")?

@@ -107,8 +107,8 @@ impl Transactions for SqliteStore {
         self.connection = Connection::open_in_memory()?;
         *self = Self::open(&self.file, self.identity.clone(), self.pragmas.clone())?;
         // After a failed sync the system may call pages of the log clean that never reached the disk, and a
-        // second sync of them would succeed. What was read back from it is written again, elsewhere.
-        open::rewrite_log(&self.connection)
+        // second sync of them would succeed. What was read back from it is written again.
+        open::rewrite_log(&self.file)
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! Opening a file: every pragma set explicitly, the schema brought up step by step.
 
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -91,18 +92,30 @@ pub fn checkpoint(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes all that the write-ahead log holds into the file itself, and syncs that.
+/// Writes a file's write-ahead log over itself, byte by byte the same, and syncs it.
 ///
 /// # Errors
-/// The engine's; also when a reader beside this process still needs part of the log.
-pub fn rewrite_log(connection: &Connection) -> Result<(), Error> {
-    let (in_log, written) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    })?;
-    if in_log == written {
-        return Ok(());
+/// The operating system's.
+pub fn rewrite_log(file: &Path) -> Result<(), Error> {
+    let rewrite = || {
+        let mut wal = std::fs::File::options().read(true).write(true).open(wal_file(file))?;
+        let mut chunk = vec![0; 1 << 20];
+        loop {
+            let at = wal.stream_position()?;
+            let read = wal.read(&mut chunk)?;
+            if read == 0 {
+                return wal.sync_data();
+            }
+            wal.seek(std::io::SeekFrom::Start(at))?;
+            wal.write_all(chunk.get(..read).unwrap_or_default())?;
+        }
+    };
+    match rewrite() {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Engine(format!("rewriting the log: {error}")))
+        }
+        _ => Ok(()),
     }
-    Err(Error::Engine(format!("a reader holds the log: {written} of {in_log} pages could be written")))
 }
 
 /// Bytes in a file's write-ahead log.

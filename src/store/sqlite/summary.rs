@@ -49,14 +49,6 @@ impl SqliteSummary {
     pub fn reader(&self) -> Result<SummaryReader, Error> {
         Ok(SummaryReader(open::open_for_reading(&self.file, &SUMMARY_SCHEMA)?))
     }
-
-    /// Brings the write-ahead log into the file.
-    ///
-    /// # Errors
-    /// The engine's.
-    pub fn checkpoint(&self) -> Result<(), Error> {
-        open::checkpoint(&self.connection)
-    }
 }
 
 impl SummaryReader {
@@ -73,6 +65,10 @@ impl SummaryReader {
         items.iter().map(load).collect()
     }
 }
+
+const UPSERT: &str = "INSERT INTO summary (item, total, version, parts) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (item) DO UPDATE
+    SET total = excluded.total, version = excluded.version, parts = excluded.parts";
 
 impl SummaryStore for SqliteSummary {
     fn progress(&mut self, shards: u32) -> Result<Progress, Error> {
@@ -96,11 +92,7 @@ impl SummaryStore for SqliteSummary {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         {
-            let mut upsert = transaction.prepare_cached(
-                "INSERT INTO summary (item, total, version, parts) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (item) DO UPDATE
-                 SET total = excluded.total, version = excluded.version, parts = excluded.parts",
-            )?;
+            let mut upsert = transaction.prepare_cached(UPSERT)?;
             for (item, row) in rows {
                 upsert.execute((item, row.total, signed(row.version), parts_to_json(&row.parts)))?;
             }
@@ -119,24 +111,35 @@ impl SummaryStore for SqliteSummary {
         Ok(transaction.commit()?)
     }
 
-    fn note_deletion(&mut self, item: &str) -> Result<(), Error> {
+    fn note_deletion(&mut self, item: &str, deletion: i64) -> Result<(), Error> {
         self.connection
-            .prepare_cached("INSERT INTO deletions (item) VALUES (?1) ON CONFLICT DO NOTHING")?
-            .execute([item])?;
+            .prepare_cached(
+                "INSERT INTO deletions (item, deletion) VALUES (?1, ?2)
+                 ON CONFLICT (item) DO UPDATE SET deletion = excluded.deletion",
+            )?
+            .execute((item, deletion))?;
         Ok(())
     }
 
-    fn unfinished_deletions(&mut self) -> Result<Vec<String>, Error> {
-        let mut select = self.connection.prepare_cached("SELECT item FROM deletions")?;
-        let rows = select.query_map([], |row| row.get(0))?;
+    fn unfinished_deletions(&mut self) -> Result<Vec<(String, i64)>, Error> {
+        let mut select = self.connection.prepare_cached("SELECT item, deletion FROM deletions")?;
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn finish_deletion(&mut self, item: &str, run: u64) -> Result<(), Error> {
+    fn finish_deletion(&mut self, item: &str, row: Option<&SummaryRow>, run: u64) -> Result<(), Error> {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for sql in ["DELETE FROM summary WHERE item = ?1", "DELETE FROM deletions WHERE item = ?1"] {
             transaction.prepare_cached(sql)?.execute([item])?;
+        }
+        if let Some(row) = row {
+            transaction.prepare_cached(UPSERT)?.execute((
+                item,
+                row.total,
+                signed(row.version),
+                parts_to_json(&row.parts),
+            ))?;
         }
         transaction.prepare_cached("UPDATE progress SET run = ?1")?.execute([signed(run)])?;
         Ok(transaction.commit()?)

@@ -184,7 +184,7 @@ pub fn changes_come_in_order_a_page_at_a_time<S: Store>(open: &impl Fn() -> S) {
 
 pub fn a_deleted_item_is_gone_and_its_key_never_comes_back<S: Store>(open: &impl Fn() -> S) {
     let mut store = open();
-    assert!(!transact(&mut store, |store| store.delete_item("a", &[0, 1]).unwrap()), "never was");
+    assert!(!transact(&mut store, |store| store.delete_item("a", 1, &[0, 1]).unwrap()), "never was");
     assert_eq!(store.unswept_items().unwrap(), []);
     let keys = create(&mut store, &["b", "a"]);
     let (ada, kept) = (Membership { user: "ada", item: keys[1] }, CounterKey { shard: 0, item: keys[0] });
@@ -194,13 +194,13 @@ pub fn a_deleted_item_is_gone_and_its_key_never_comes_back<S: Store>(open: &impl
     );
     assert_eq!(save(&mut store, &count(0, keys[0], None, counter(1, 1))), Saved::Done);
 
-    assert!(transact(&mut store, |store| store.delete_item("a", &[0, 1]).unwrap()));
+    assert!(transact(&mut store, |store| store.delete_item("a", 2, &[0, 1]).unwrap()));
     assert_eq!(store.load_items(&["a", "b"]).unwrap(), [None, Some(keys[0])]);
     let gone = CounterKey { shard: 1, item: keys[1] };
     assert_eq!(store.load_counters(&[gone, kept]).unwrap(), [None, Some(counter(1, 1))]);
     assert_eq!(store.changed_counters(1, START, 100, 10).unwrap(), []);
     assert_eq!(store.unswept_items().unwrap(), [keys[1]]);
-    assert!(!transact(&mut store, |store| store.delete_item("a", &[0, 1]).unwrap()), "gone already");
+    assert!(!transact(&mut store, |store| store.delete_item("a", 3, &[0, 1]).unwrap()), "gone already");
 
     // The deleted key was the highest, which a careless sequence would give out again.
     transact(&mut store, |store| store.forget_swept(&[keys[1]]).unwrap());
@@ -209,6 +209,8 @@ pub fn a_deleted_item_is_gone_and_its_key_never_comes_back<S: Store>(open: &impl
     assert!(!keys.contains(&again));
     assert_eq!(store.load_memberships(&[Membership { user: "ada", item: again }]).unwrap(), [false]);
     assert_eq!(store.load_counters(&[CounterKey { shard: 1, item: again }]).unwrap(), [None]);
+    assert!(!transact(&mut store, |store| store.delete_item("a", 2, &[0, 1]).unwrap()), "done once");
+    assert_eq!(store.load_items(&["a"]).unwrap(), [Some(again)], "what came after it is not its");
 }
 
 pub fn a_version_survives_its_counters<S: Store>(open: &impl Fn() -> S) {
@@ -216,7 +218,7 @@ pub fn a_version_survives_its_counters<S: Store>(open: &impl Fn() -> S) {
     for (item, version) in [("a", 7), ("b", 12), ("c", 9)] {
         let key = create(&mut store, &[item])[0];
         assert_eq!(save(&mut store, &count(2, key, None, counter(0, version))), Saved::Done);
-        assert!(transact(&mut store, |store| store.delete_item(item, &[1, 2]).unwrap()));
+        assert!(transact(&mut store, |store| store.delete_item(item, version, &[1, 2]).unwrap()));
     }
     assert_eq!((store.newest_version(2).unwrap(), store.newest_version(1).unwrap()), (12, 0));
     store.reopen().unwrap();
@@ -233,8 +235,8 @@ pub fn a_sweep_removes_the_rows_of_the_dead_alone<S: Store>(open: &impl Fn() -> 
     let rows: Vec<Membership<'_>> =
         users.iter().flat_map(|user| keys.iter().map(|item| Membership { user, item: *item })).collect();
     assert_eq!(save(&mut store, &add(&rows)), Saved::Done);
-    for name in ["dead", "dead too"] {
-        assert!(transact(&mut store, |store| store.delete_item(name, &[0]).unwrap()));
+    for (deletion, name) in (1..).zip(["dead", "dead too"]) {
+        assert!(transact(&mut store, |store| store.delete_item(name, deletion, &[0]).unwrap()));
     }
     let mut dead = store.unswept_items().unwrap();
     dead.sort_unstable();

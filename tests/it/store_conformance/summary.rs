@@ -15,7 +15,7 @@ pub fn a_new_summary_has_nothing<S: SummaryStore>(open: &impl Fn() -> S) {
     let mut store = open();
     assert_eq!(store.progress(3).unwrap(), Progress { run: 0, as_of_ms: 0, watermarks: vec![0; 3] });
     assert_eq!(store.load(&["a"]).unwrap(), [None]);
-    assert_eq!(store.unfinished_deletions().unwrap(), Vec::<String>::new());
+    assert_eq!(store.unfinished_deletions().unwrap(), []);
 }
 
 pub fn rows_and_progress_are_stored_together<S: SummaryStore>(open: &impl Fn() -> S) {
@@ -49,20 +49,25 @@ pub fn a_shard_count_may_exceed_what_is_stored<S: SummaryStore>(open: &impl Fn()
 pub fn a_deletion_is_noted_until_it_is_finished<S: SummaryStore>(open: &impl Fn() -> S) {
     let mut store = open();
     store.save(&[("a", row(3, &[3])), ("b", row(3, &[1]))], &progress(3, &[1])).unwrap();
-    for item in ["a", "never-was", "a"] {
-        store.note_deletion(item).unwrap();
+    for (deletion, item) in (1..).zip(["a", "never-was", "a"]) {
+        store.note_deletion(item, deletion).unwrap();
     }
     assert_eq!(store.load(&["a"]).unwrap(), [Some(row(3, &[3]))], "noted is not done");
     drop(store);
     let mut store = open();
     let mut unfinished = store.unfinished_deletions().unwrap();
     unfinished.sort_unstable();
-    assert_eq!(unfinished, ["a", "never-was"], "a note outlives its process, and is one");
+    let expected = [("a".to_owned(), 3), ("never-was".to_owned(), 2)];
+    assert_eq!(unfinished, expected, "a note outlives its process, is one, and is the latest");
 
-    store.finish_deletion("a", 4).unwrap();
-    store.finish_deletion("never-was", 5).unwrap();
-    assert_eq!(store.load(&["a", "b"]).unwrap(), [None, Some(row(3, &[1]))]);
-    assert_eq!(store.unfinished_deletions().unwrap(), Vec::<String>::new());
+    store.finish_deletion("a", None, 4).unwrap();
+    store.finish_deletion("never-was", Some(&row(5, &[2])), 5).unwrap();
+    assert_eq!(
+        store.load(&["a", "b", "never-was"]).unwrap(),
+        [None, Some(row(3, &[1])), Some(row(5, &[2]))],
+        "what came to it meanwhile takes the place of its row"
+    );
+    assert_eq!(store.unfinished_deletions().unwrap(), []);
     let after = store.progress(1).unwrap();
     assert_eq!(
         (after.run, after.watermarks),

@@ -53,6 +53,12 @@ CREATE TABLE unswept_items (
   item_id INTEGER PRIMARY KEY
 ) STRICT;
 
+-- Deletions of items that this partition has done. One that failed elsewhere is sent again until all have
+-- done it, and must not take likes that came in between.
+CREATE TABLE applied_deletions (
+  deletion INTEGER PRIMARY KEY
+) STRICT;
+
 CREATE TABLE workshops (
   workshop_id INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT NOT NULL UNIQUE,

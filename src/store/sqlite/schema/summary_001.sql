@@ -28,5 +28,6 @@ INSERT INTO progress (singleton, run, as_of_ms) VALUES (1, 0, 0);
 
 -- Items being deleted: noted before the first partition hears of it, so that a restart finishes the work.
 CREATE TABLE deletions (
-  item TEXT PRIMARY KEY
+  item TEXT PRIMARY KEY,
+  deletion INTEGER NOT NULL            -- random: partitions do each one once
 ) STRICT, WITHOUT ROWID;
