@@ -58,8 +58,7 @@ pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<L
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    // They are told at INFO, and a log that leaves INFO out leaves them out.
-    if settings.decisions && level >= LevelFilter::INFO {
+    if settings.decisions {
         decisions::start(writer.clone(), settings.format);
     }
     let filter = Targets::new()

@@ -113,9 +113,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         patience,
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
-    let started_ms = clock.now_ms();
     rollup.knock();
-    first_run(&summary, started_ms, patience).await;
     let schedule = schedule::start(&config.rollup.schedule, rollup.clone())
         .await
         .map_err(|error| Error::Schedule(error.to_string()))?;
@@ -181,19 +179,6 @@ impl Running {
             tracing::error!("the roll-up's task ended in a panic");
         }
         self.partitions.stop().await;
-    }
-}
-
-/// Waits for a first roll-up, so that nobody is told a total of a time before this start; but not for ever,
-/// if a partition is down or much is to be carried.
-async fn first_run(summary: &Summary, started_ms: i64, at_most: Duration) {
-    let ran = async {
-        while summary.as_of_ms() < started_ms {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    if tokio::time::timeout(at_most, ran).await.is_err() {
-        tracing::warn!("the first roll-up takes long; totals are as old as they say until it is done");
     }
 }
 

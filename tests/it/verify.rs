@@ -349,7 +349,7 @@ async fn a_deletion_is_proven_by_absence_alone() {
         (P0, "INSERT INTO base_ledger VALUES (0, 1, 's', 1)"),
         (P1, "INSERT INTO unswept_items VALUES (1)"),
         (SUMMARY, "INSERT INTO summary VALUES ('x', 0, 1, '[]')"),
-        (SUMMARY, "INSERT INTO deletions VALUES ('x')"),
+        (SUMMARY, "INSERT INTO deletions VALUES ('x', 1)"),
     ] {
         let copy = setup.scratch().join("copy");
         files::copy_directory(&data_dir, &copy);

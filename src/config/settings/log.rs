@@ -10,7 +10,7 @@ pub struct Log {
     pub level: LogLevel,
     /// The shape of a line.
     pub format: LogFormat,
-    /// Logs a line a decision, at level `info`.
+    /// Logs a line a decision, whatever the level.
     pub decisions: bool,
     /// Lines that wait for a slow reader of the log; more are dropped and counted, for a log must not slow a decision.
     /// 1 to 1,048,576.
