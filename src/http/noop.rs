@@ -10,10 +10,10 @@ use super::App;
 use super::auth::{Permit, Write};
 use super::body::Body;
 use super::likes::{LikeAnswer, LikeBody};
+use super::path::segment;
 use super::problem::Problem;
 use super::reservations::{ReservationAnswer, ReservationBody};
 use crate::likes::ItemId;
-use crate::names::decode_segment;
 use crate::reservations::WorkshopName;
 
 pub(super) fn routes() -> Router<App> {
@@ -22,18 +22,13 @@ pub(super) fn routes() -> Router<App> {
         .route("/noop/workshops/{workshop}/reservations", post(reserve))
 }
 
-/// The name after `/noop/likes/` or `/noop/workshops/`.
-fn segment(uri: &Uri) -> &str {
-    uri.path().split('/').nth(3).unwrap_or_default()
-}
-
 async fn like(
     _permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
     body: Body,
 ) -> Result<Json<LikeAnswer>, Problem> {
-    let item = decode_segment(segment(&uri)).and_then(|item| ItemId::parse(&item, app.limits.max_item_bytes));
+    let item = segment(&uri, 2)?.and_then(|item| ItemId::parse(&item, app.limits.max_item_bytes));
     let item = item.ok_or_else(Problem::not_found)?;
     let user = LikeBody::user(&body, &app)?;
     let shard = user.shard(app.shards.count());
@@ -47,7 +42,7 @@ async fn reserve(
     uri: Uri,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let workshop = decode_segment(segment(&uri)).and_then(|name| WorkshopName::parse(&name));
+    let workshop = segment(&uri, 2)?.and_then(|name| WorkshopName::parse(&name));
     let workshop = workshop.ok_or_else(Problem::not_found)?;
     let (request, seats) = ReservationBody::parse(&body, &app)?;
     let answer = ReservationAnswer {

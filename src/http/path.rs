@@ -38,7 +38,7 @@ impl FromRequestParts<App> for Item {
 
 /// The n-th segment of a path, from 0, decoded; `None` if it cannot be. The router lets an empty one
 /// through in the middle of a path, but no path has one.
-fn segment(uri: &Uri, index: usize) -> Result<Option<Cow<'_, str>>, Problem> {
+pub(super) fn segment(uri: &Uri, index: usize) -> Result<Option<Cow<'_, str>>, Problem> {
     let segment = uri.path().split('/').nth(index + 1).unwrap_or_default();
     if segment.is_empty() { Err(Problem::not_found()) } else { Ok(decode_segment(segment)) }
 }

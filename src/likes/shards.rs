@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use super::command::{Changes, Command};
-use super::types::{ItemId, UserId, partition_of_shard};
+use super::types::{ItemId, UserId, partition_of_shard, shards_of_partition};
 use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
 use crate::store::likes::ChangePosition;
 
@@ -97,8 +97,7 @@ impl Shards {
     /// One question a partition: a read costs its queues one place each, however many shards there are.
     async fn counts(&self, items: &[ItemId]) -> Result<Vec<(u32, Vec<i64>)>, Refusal> {
         let ask = |partition| {
-            let here = |shard: &u32| partition_of_shard(*shard, self.partitions()) == partition;
-            let shards: Vec<u32> = (0..self.shards).filter(here).collect();
+            let shards = shards_of_partition(partition, self.shards, self.partitions());
             let count = |reply| Command::Count { shards: shards.clone(), items: items.to_vec(), reply };
             Ok((shards.clone(), self.ask(partition, READS, count)?))
         };

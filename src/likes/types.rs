@@ -50,6 +50,12 @@ pub fn partition_of_shard(shard: u32, partitions: u32) -> u32 {
     shard % partitions
 }
 
+/// The shards that a partition runs, in order.
+#[must_use]
+pub fn shards_of_partition(partition: u32, shards: u32, partitions: u32) -> Vec<u32> {
+    (0..shards).filter(|shard| partition_of_shard(*shard, partitions) == partition).collect()
+}
+
 impl ItemId {
     /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
     #[must_use]

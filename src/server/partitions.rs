@@ -10,7 +10,7 @@ use crate::data_dir::DataDir;
 use crate::engine::{Command, Engine};
 use crate::likes::Shards;
 use crate::likes::actor::LikesActors;
-use crate::likes::types::partition_of_shard;
+use crate::likes::types::shards_of_partition;
 use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port};
 use crate::reservations::Workshops;
@@ -79,9 +79,9 @@ fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> 
 
 fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -> Engine<SqliteStore> {
     let manifest = data.manifest();
-    let here = |shard: &u32| partition_of_shard(*shard, manifest.partitions) == partition;
+    let shards = shards_of_partition(partition, manifest.shards, manifest.partitions);
     let max_resident = config.actors.max_resident;
-    let likes = LikesActors::new((0..manifest.shards).filter(here).collect(), max_resident);
+    let likes = LikesActors::new(shards, max_resident);
     let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
     let engine = Engine::new(store, likes, reservations);
     #[cfg(debug_assertions)]
