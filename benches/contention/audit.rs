@@ -12,9 +12,9 @@ use crate::workload::Workload;
 type Counts = HashMap<String, i64>;
 
 /// Each query gives names and numbers, which add up over the files.
-const MEMBERS: &str = "SELECT name, count(*) FROM memberships JOIN items USING (item_id) GROUP BY name";
+const MEMBERS: &str = "SELECT name, count(*) FROM memberships_now JOIN items USING (item_id) GROUP BY name";
 const COUNTERS: &str =
-    "SELECT name, sum(members) FROM shard_counters JOIN items USING (item_id) GROUP BY name";
+    "SELECT name, sum(members) FROM shard_counters_now JOIN items USING (item_id) GROUP BY name";
 const ATTEMPTS: &str = "SELECT name, count(*) FROM attempts JOIN workshops USING (workshop_id) GROUP BY name";
 const DECISIONS: &str = "SELECT name, accepted_requests + rejected_requests FROM workshops";
 const SEATS_TAKEN: &str = "SELECT name, reserved FROM workshops";

@@ -70,7 +70,7 @@ pub struct LikesChanges<'a> {
 }
 
 /// A position in a shard's changes, in the order (version, item).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangePosition {
     /// The version.
     pub version: i64,

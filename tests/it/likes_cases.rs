@@ -292,7 +292,7 @@ fn runs(setup: &Setup) -> i64 {
 
 fn newest_versions(setup: &Setup) -> Vec<i64> {
     let newest = |shard| {
-        let sql = format!("SELECT coalesce(max(version), 0) FROM shard_counters WHERE shard = {shard}");
+        let sql = format!("SELECT coalesce(max(version), 0) FROM shard_counters_now WHERE shard = {shard}");
         files::sum(&setup.data_dir(), &sql)
     };
     (0..4).map(newest).collect()

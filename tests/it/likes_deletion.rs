@@ -16,7 +16,7 @@ fn swept(setup: &Setup) -> bool {
 }
 
 fn memberships(setup: &Setup) -> i64 {
-    files::sum(&setup.data_dir(), "SELECT count(*) FROM memberships")
+    files::sum(&setup.data_dir(), "SELECT count(*) FROM memberships_now")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -88,7 +88,7 @@ impl SummaryAudit {
 
 fn has_counter(partition: &Connection, shard: u32, item: &str) -> Result<bool, Error> {
     let mut select = partition.prepare_cached(
-        "SELECT 1 FROM items AS i JOIN shard_counters AS c ON c.item_id = i.item_id
+        "SELECT 1 FROM items AS i JOIN shard_counters_now AS c ON c.item_id = i.item_id
          WHERE i.name = ?1 AND c.shard = ?2",
     )?;
     Ok(select.exists((item, shard))?)
@@ -101,7 +101,7 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
     let mut members = count_members(place, &items, report)?;
     let mut ledger = add_up_ledger(place)?;
     let mut counters =
-        place.connection.prepare("SELECT shard, item_id, members, base, version FROM shard_counters")?;
+        place.connection.prepare("SELECT shard, item_id, members, base, version FROM shard_counters_now")?;
     let mut rows = counters.query([])?;
     while let Some(row) = rows.next()? {
         let (shard, item_id, stored, base, version): (u32, i64, i64, i64, i64) =
@@ -171,7 +171,7 @@ fn count_members(
         .query_map([], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     let mut counted = HashMap::new();
-    let mut select = place.connection.prepare("SELECT user, item_id FROM memberships")?;
+    let mut select = place.connection.prepare("SELECT user, item_id FROM memberships_now")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let (user, item_id) = (row.get_ref(0)?.as_str().unwrap_or_default(), row.get::<_, i64>(1)?);

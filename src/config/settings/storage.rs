@@ -44,6 +44,9 @@ pub struct Sqlite {
     pub journal_size_limit_bytes: i64,
     /// Bytes of the file that are read through a memory map; 0 maps nothing. 0 to 2,147,418,112 (SQLite's own limit).
     pub mmap_size_bytes: i64,
+    /// Changes that wait in the journal before they move into their tables. More make fewer page writes and take memory,
+    /// about 100 bytes each, twice over. 1 to 10,000,000.
+    pub pending_rows: usize,
     /// Milliseconds to wait for a lock that another process (a backup, an audit) holds. 1 to 600,000.
     pub busy_timeout_ms: u64,
     /// Prepared statements kept. 1 to 4,096.
@@ -59,6 +62,7 @@ impl Default for Sqlite {
             wal_autocheckpoint_pages: 16_000,
             journal_size_limit_bytes: 67_108_864,
             mmap_size_bytes: 0,
+            pending_rows: 100_000,
             busy_timeout_ms: 5_000,
             statement_cache: 64,
         }
@@ -73,6 +77,7 @@ impl Sqlite {
         ("wal_autocheckpoint_pages", whole(1, 1_000_000)),
         ("journal_size_limit_bytes", whole(0, 1_099_511_627_776)),
         ("mmap_size_bytes", whole(0, 2_147_418_112)),
+        ("pending_rows", whole(1, 10_000_000)),
         ("busy_timeout_ms", whole(1, 600_000)),
         ("statement_cache", whole(1, 4_096)),
     ];

@@ -8,9 +8,6 @@ use crate::store::likes::{
 };
 use crate::store::{Error, Saved};
 
-const ADD_MEMBERSHIP: &str =
-    "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-
 impl LikesStore for SqliteStore {
     fn load_items(&mut self, names: &[&str]) -> Result<Vec<Option<ItemKey>>, Error> {
         let mut select = self.connection.prepare_cached("SELECT item_id FROM items WHERE name = ?1")?;
@@ -26,75 +23,51 @@ impl LikesStore for SqliteStore {
     }
 
     fn load_memberships(&mut self, keys: &[Membership<'_>]) -> Result<Vec<bool>, Error> {
-        let mut select =
-            self.connection.prepare_cached("SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2")?;
-        keys.iter().map(|key| Ok(select.exists((key.user, key.item.0))?)).collect()
+        keys.iter().map(|key| self.is_member(*key)).collect()
     }
 
     fn claim_memberships(&mut self, keys: &[Membership<'_>], now_s: i64) -> Result<Vec<bool>, Error> {
-        let mut insert = self.connection.prepare_cached(ADD_MEMBERSHIP)?;
-        keys.iter().map(|key| Ok(insert.execute((key.user, key.item.0, now_s))? == 0)).collect()
+        let mut claim = |key: &Membership<'_>| {
+            let found = self.is_member(*key)?;
+            if !found {
+                self.pending.set_member(*key, Some(now_s));
+            }
+            Ok(found)
+        };
+        keys.iter().map(&mut claim).collect()
     }
 
     fn load_counters(&mut self, keys: &[CounterKey]) -> Result<Vec<Option<Counter>>, Error> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT members, base, version FROM shard_counters WHERE shard = ?1 AND item_id = ?2",
-        )?;
-        let load = |key: &CounterKey| {
-            let row = select.query_row((key.shard, key.item.0), |row| {
-                Ok(Counter { members: row.get(0)?, base: row.get(1)?, version: row.get(2)? })
-            });
-            Ok(row.optional()?)
-        };
-        keys.iter().map(load).collect()
+        keys.iter().map(|key| self.counter(*key)).collect()
     }
 
     fn save_likes(&mut self, changes: &LikesChanges<'_>) -> Result<Saved, Error> {
-        let mut insert = self.connection.prepare_cached(ADD_MEMBERSHIP)?;
         for row in &changes.added {
-            if insert.execute((row.user, row.item.0, changes.now_s))? != 1 {
+            if self.is_member(*row)? {
                 return Ok(Saved::Conflict);
             }
+            self.pending.set_member(*row, Some(changes.now_s));
         }
-        let mut delete =
-            self.connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
         for row in &changes.removed {
-            if delete.execute((row.user, row.item.0))? != 1 {
+            if !self.is_member(*row)? {
                 return Ok(Saved::Conflict);
             }
+            self.pending.set_member(*row, None);
         }
-        let mut create = self.connection.prepare_cached(
-            "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO NOTHING",
-        )?;
-        let mut update = self.connection.prepare_cached(
-            "UPDATE shard_counters SET members = ?3, base = ?4, version = ?5
-             WHERE shard = ?1 AND item_id = ?2 AND members = ?6 AND base = ?7 AND version = ?8",
-        )?;
         for change in &changes.counters {
-            let (key, after) = (change.key, change.after);
-            let written = match change.before {
-                None => create.execute((key.shard, key.item.0, after.members, after.base, after.version))?,
-                Some(before) => update.execute((
-                    key.shard,
-                    key.item.0,
-                    after.members,
-                    after.base,
-                    after.version,
-                    before.members,
-                    before.base,
-                    before.version,
-                ))?,
-            };
-            if written != 1 {
+            if self.counter(change.key)? != change.before {
                 return Ok(Saved::Conflict);
             }
+            if change.after.members < 0 {
+                return Err(Error::Engine(format!("{:?}: fewer than no members", change.key)));
+            }
+            self.pending.set_counter(change.key, change.after);
         }
         Ok(Saved::Done)
     }
 
     fn newest_version(&mut self, shard: u32) -> Result<i64, Error> {
-        let newest: Option<i64> = self
+        let settled: Option<i64> = self
             .connection
             .prepare_cached(
                 "SELECT max(version) FROM (
@@ -102,7 +75,9 @@ impl LikesStore for SqliteStore {
                    UNION ALL SELECT version FROM version_floors WHERE shard = ?1)",
             )?
             .query_row([shard], |row| row.get(0))?;
-        Ok(newest.unwrap_or(0))
+        let pending = self.pending.counters().filter(|(key, _)| key.shard == shard);
+        let pending = pending.map(|(_, counter)| counter.version).max();
+        Ok(settled.max(pending).unwrap_or(0))
     }
 
     fn changed_counters(
@@ -112,20 +87,32 @@ impl LikesStore for SqliteStore {
         up_to: i64,
         limit: u32,
     ) -> Result<Vec<ChangedCounter>, Error> {
+        let mut changed = self.pending_changes(shard, after, up_to)?;
         let mut select = self.connection.prepare_cached(
             "SELECT i.name, c.members + c.base, c.version, c.item_id
              FROM shard_counters AS c JOIN items AS i ON i.item_id = c.item_id
              WHERE c.shard = ?1 AND (c.version, c.item_id) > (?2, ?3) AND c.version <= ?4
              ORDER BY c.version, c.item_id LIMIT ?5",
         )?;
-        let rows = select.query_map((shard, after.version, after.item.0, up_to, limit), |row| {
+        // A pending counter's row is out of date; as many more are read as may be.
+        let rows = i64::from(limit).saturating_add_unsigned(self.pending.counters_pending() as u64);
+        let settled = select.query_map((shard, after.version, after.item.0, up_to, rows), |row| {
             let position = ChangePosition { version: row.get(2)?, item: ItemKey(row.get(3)?) };
             Ok(ChangedCounter { item: row.get(0)?, total: row.get(1)?, position })
         })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        for row in settled {
+            let row = row?;
+            if self.pending.counter(CounterKey { shard, item: row.position.item }).is_none() {
+                changed.push(row);
+            }
+        }
+        changed.sort_unstable_by_key(|row| row.position);
+        changed.truncate(limit as usize);
+        Ok(changed)
     }
 
     fn delete_item(&mut self, name: &str, deletion: i64, shards: &[u32]) -> Result<bool, Error> {
+        self.settle()?;
         let first_time = self
             .connection
             .prepare_cached("INSERT INTO applied_deletions (deletion) VALUES (?1) ON CONFLICT DO NOTHING")?
@@ -169,6 +156,7 @@ impl LikesStore for SqliteStore {
         after: Option<(String, ItemKey)>,
         limit: u32,
     ) -> Result<Option<(String, ItemKey)>, Error> {
+        self.settle()?;
         let (user, item) = after.unwrap_or((String::new(), ItemKey(i64::MIN)));
         let mut select = self.connection.prepare_cached(
             "SELECT user, item_id FROM memberships WHERE (user, item_id) > (?1, ?2)
@@ -188,5 +176,49 @@ impl LikesStore for SqliteStore {
     fn forget_swept(&mut self, items: &[ItemKey]) -> Result<(), Error> {
         let mut delete = self.connection.prepare_cached("DELETE FROM unswept_items WHERE item_id = ?1")?;
         items.iter().try_for_each(|item| delete.execute([item.0]).map(drop)).map_err(Error::from)
+    }
+}
+
+impl SqliteStore {
+    fn pending_changes(
+        &self,
+        shard: u32,
+        after: ChangePosition,
+        up_to: i64,
+    ) -> Result<Vec<ChangedCounter>, Error> {
+        let mut name = self.connection.prepare_cached("SELECT name FROM items WHERE item_id = ?1")?;
+        let mut changed = Vec::new();
+        for (key, counter) in self.pending.counters().filter(|(key, _)| key.shard == shard) {
+            let position = ChangePosition { version: counter.version, item: key.item };
+            if position > after
+                && counter.version <= up_to
+                && let Some(item) = name.query_row([key.item.0], |row| row.get(0)).optional()?
+            {
+                changed.push(ChangedCounter { item, total: counter.total(), position });
+            }
+        }
+        Ok(changed)
+    }
+
+    fn is_member(&self, key: Membership<'_>) -> Result<bool, Error> {
+        if let Some(liked_at) = self.pending.member(key) {
+            return Ok(liked_at.is_some());
+        }
+        let mut select =
+            self.connection.prepare_cached("SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+        Ok(select.exists((key.user, key.item.0))?)
+    }
+
+    fn counter(&self, key: CounterKey) -> Result<Option<Counter>, Error> {
+        if let Some(counter) = self.pending.counter(key) {
+            return Ok(Some(counter));
+        }
+        let mut select = self.connection.prepare_cached(
+            "SELECT members, base, version FROM shard_counters WHERE shard = ?1 AND item_id = ?2",
+        )?;
+        let row = select.query_row((key.shard, key.item.0), |row| {
+            Ok(Counter { members: row.get(0)?, base: row.get(1)?, version: row.get(2)? })
+        });
+        Ok(row.optional()?)
     }
 }

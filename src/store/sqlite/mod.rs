@@ -1,7 +1,9 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
+mod journal;
 mod likes;
 pub mod open;
+mod pending;
 mod reservations;
 pub mod summary;
 
@@ -11,10 +13,14 @@ use rusqlite::Connection;
 
 use super::{Error, Transactions};
 use open::{Pragmas, Schema};
+use pending::Pending;
 
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
 pub const PARTITION_SCHEMA: Schema =
-    Schema { application_id: 0x6863_7061, steps: &[include_str!("schema/partition_001.sql")] };
+    Schema {
+        application_id: 0x6863_7061,
+        steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
+    };
 
 /// A partition's file.
 #[derive(Debug)]
@@ -24,6 +30,9 @@ pub struct SqliteStore {
     identity: Identity,
     pragmas: Pragmas,
     changes_at_begin: u64,
+    pending: Pending,
+    /// The newest row of the journal.
+    last_seq: i64,
 }
 
 /// Whose file it is: checked at every opening, so that a file in the wrong place is not written to.
@@ -43,7 +52,9 @@ impl SqliteStore {
     pub fn open(file: &Path, identity: Identity, pragmas: Pragmas) -> Result<Self, Error> {
         let connection = open::open(file, &pragmas, &PARTITION_SCHEMA)?;
         check_identity(&connection, file, &identity)?;
-        Ok(Self { connection, file: file.to_owned(), identity, pragmas, changes_at_begin: 0 })
+        let (pending, last_seq) = journal::load(&connection)?;
+        let file = file.to_owned();
+        Ok(Self { connection, file, identity, pragmas, changes_at_begin: 0, pending, last_seq })
     }
 
     /// The latest time that a decision was stored at, in ms since 1970; 0 in a new file.
@@ -51,7 +62,8 @@ impl SqliteStore {
     /// # Errors
     /// The engine's.
     pub fn clock_mark_ms(&self) -> Result<i64, Error> {
-        Ok(self.connection.query_row("SELECT clock_mark_ms FROM identity", [], |row| row.get(0))?)
+        let sql = "SELECT max(clock_mark_ms, coalesce((SELECT max(decided_at_ms) FROM journal), 0)) FROM identity";
+        Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
     }
 }
 
@@ -85,18 +97,23 @@ impl Transactions for SqliteStore {
     }
 
     fn commit(&mut self, now_ms: i64) -> Result<(), Error> {
+        self.journal(now_ms)?;
         if self.connection.total_changes() != self.changes_at_begin {
             self.connection
                 .prepare_cached("UPDATE identity SET clock_mark_ms = ?1 WHERE clock_mark_ms < ?1")?
                 .execute([now_ms])?;
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
+        self.pending.committed(self.pragmas.pending_rows, self.last_seq);
         Ok(())
     }
 
     fn rollback(&mut self) -> Result<(), Error> {
         if !self.connection.is_autocommit() {
             self.connection.prepare_cached("ROLLBACK")?.execute([])?;
+        }
+        if self.pending.is_dirty() {
+            (self.pending, self.last_seq) = journal::load(&self.connection)?;
         }
         Ok(())
     }
@@ -112,6 +129,9 @@ impl Transactions for SqliteStore {
     }
 
     fn checkpoint(&mut self) -> Result<(), Error> {
+        self.begin()?;
+        self.settle()?;
+        self.commit(0)?;
         open::checkpoint(&self.connection)
     }
 

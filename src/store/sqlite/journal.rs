@@ -1,0 +1,131 @@
+//! The journal: what a batch changed in one row, and its way into the tables.
+
+use rusqlite::Connection;
+
+use super::SqliteStore;
+use super::pending::{LikedAt, Member, Pending};
+use crate::store::Error;
+use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
+
+/// A membership in the journal: user, item id, when; null when it is gone.
+type MemberRow<'a> = (&'a str, i64, LikedAt);
+/// A counter in the journal: shard, item id, members, base, version.
+type CounterRow = (u32, i64, i64, i64, i64);
+
+/// Rows that settle for each change that a batch brings: more than one, so that a generation is in its table
+/// before the next is full.
+const SETTLE_PER_CHANGE: usize = 2;
+/// More changed counters than this are hot no more: they go to their table with the batch.
+const MAX_PENDING_COUNTERS: usize = 256;
+
+/// What the journal holds, and its newest row.
+pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
+    let mut pending = Pending::default();
+    let mut last_seq = 0;
+    let mut select = connection.prepare("SELECT seq, memberships, counters FROM journal ORDER BY seq")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        last_seq = row.get(0)?;
+        let memberships: Vec<(String, i64, LikedAt)> = parse(&row.get::<_, String>(1)?)?;
+        for (user, item, liked_at) in &memberships {
+            pending.set_member(Membership { user, item: ItemKey(*item) }, *liked_at);
+        }
+        let counters: Vec<CounterRow> = parse(&row.get::<_, String>(2)?)?;
+        for (shard, item, members, base, version) in counters {
+            pending.set_counter(CounterKey { shard, item: ItemKey(item) }, Counter { members, base, version });
+        }
+    }
+    pending.committed(usize::MAX, last_seq);
+    Ok((pending, last_seq))
+}
+
+fn parse<'a, T: serde::Deserialize<'a>>(json: &'a str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::Engine(format!("a row of the journal: {error}")))
+}
+
+fn text(rows: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(rows).map_err(|error| Error::Engine(format!("writing the journal: {error}")))
+}
+
+impl SqliteStore {
+    /// Writes what the open transaction changed, and moves some of what earlier ones did into its table.
+    pub(super) fn journal(&mut self, now_ms: i64) -> Result<(), Error> {
+        let touched = self.pending.touched();
+        if touched == 0 {
+            return Ok(());
+        }
+        let memberships: Vec<MemberRow<'_>> = self
+            .pending
+            .touched_members()
+            .map(|(key, liked_at)| (&*key.user, key.item.0, liked_at))
+            .collect();
+        let memberships = text(&memberships)?;
+        let counters: Vec<CounterRow> = self
+            .pending
+            .touched_counters()
+            .map(|(key, counter)| (key.shard, key.item.0, counter.members, counter.base, counter.version))
+            .collect();
+        let counters = text(&counters)?;
+        self.last_seq = self
+            .connection
+            .prepare_cached("INSERT INTO journal (decided_at_ms, memberships, counters) VALUES (?1, ?2, ?3)")?
+            .insert((now_ms, memberships, counters))?;
+        if self.pending.counters_pending() > MAX_PENDING_COUNTERS {
+            self.settle_counters()?;
+        }
+        settle_members(&self.connection, self.pending.settle(touched * SETTLE_PER_CHANGE))?;
+        if let Some(up_to) = self.pending.settled_up_to() {
+            self.settle_counters()?;
+            self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
+        }
+        Ok(())
+    }
+
+    /// Brings every changed counter into its table. Their rows in the journal stay: the same values again.
+    fn settle_counters(&mut self) -> Result<(), Error> {
+        let mut upsert = self.connection.prepare_cached(
+            "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
+        )?;
+        for (key, counter) in self.pending.counters() {
+            upsert.execute((key.shard, key.item.0, counter.members, counter.base, counter.version))?;
+        }
+        drop(upsert);
+        self.pending.forget_counters();
+        Ok(())
+    }
+
+    /// Brings everything into its table and empties the journal.
+    pub(super) fn settle(&mut self) -> Result<(), Error> {
+        if self.pending.is_empty() && !self.pending.is_dirty() {
+            return Ok(());
+        }
+        settle_members(&self.connection, self.pending.members())?;
+        self.settle_counters()?;
+        self.pending.clear();
+        self.connection.execute_batch(
+            "UPDATE identity SET clock_mark_ms = max(clock_mark_ms,
+               coalesce((SELECT decided_at_ms FROM journal ORDER BY seq DESC LIMIT 1), 0));
+             DELETE FROM journal",
+        )?;
+        Ok(())
+    }
+}
+
+fn settle_members<'a>(
+    connection: &Connection,
+    rows: impl IntoIterator<Item = (&'a Member, LikedAt)>,
+) -> Result<(), Error> {
+    let mut add = connection.prepare_cached(
+        "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT (user, item_id) DO UPDATE SET liked_at = ?3",
+    )?;
+    let mut remove = connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+    for (key, liked_at) in rows {
+        match liked_at {
+            Some(liked_at) => add.execute((&*key.user, key.item.0, liked_at))?,
+            None => remove.execute((&*key.user, key.item.0))?,
+        };
+    }
+    Ok(())
+}
