@@ -3,7 +3,7 @@
 use crate::likes::actor::LikesActors;
 use crate::partition::{self, Decided, Refusal, Vitals, Workload};
 use crate::reservations::actor::ReservationActors;
-use crate::store::{self, Store};
+use crate::store::{self, Durability, Store, Syncer};
 use crate::{likes, reservations};
 
 /// Whatever a partition can be asked.
@@ -99,10 +99,14 @@ impl<S: Store> Workload for Engine<S> {
         self.reservations.decide(&mut self.store, &mut reservations, S::EXCLUSIVE, now_ms)
     }
 
-    fn commit(&mut self, now_ms: i64) -> Result<(), store::Error> {
+    fn commit(&mut self, now_ms: i64) -> Result<Durability, store::Error> {
         #[cfg(debug_assertions)]
         self.faults.before_commit()?;
         self.store.commit(now_ms)
+    }
+
+    fn syncer(&self) -> Result<Box<dyn Syncer>, store::Error> {
+        self.store.syncer()
     }
 
     fn rollback(&mut self) -> Result<(), store::Error> {

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod mailbox;
 pub mod reply;
 pub mod resident;
+mod syncer;
 pub mod worker;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub use mailbox::Mailbox;
 pub use reply::{Answer, Reply, reply};
 pub use resident::Resident;
 
-use crate::store;
+use crate::store::{self, Durability, Syncer};
 
 /// Why a command was not answered with an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -75,11 +76,17 @@ pub trait Workload: Send + 'static {
     /// What the store says; the batch is then surely not done.
     fn decide(&mut self, batch: &mut [Self::Command], now_ms: i64) -> Result<Decided, store::Error>;
 
-    /// Makes the decided batch durable.
+    /// Commits the decided batch.
     ///
     /// # Errors
     /// What the store says; the batch is then perhaps done, except on a full disk.
-    fn commit(&mut self, now_ms: i64) -> Result<(), store::Error>;
+    fn commit(&mut self, now_ms: i64) -> Result<Durability, store::Error>;
+
+    /// What makes this store's commits durable, from another thread.
+    ///
+    /// # Errors
+    /// What the store says.
+    fn syncer(&self) -> Result<Box<dyn Syncer>, store::Error>;
 
     /// Abandons the open transaction and whatever memory learnt from it.
     ///

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::mailbox::{Drained, Waiting};
+use super::syncer::{self, Committed, ToSync};
 use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
 use crate::metrics::PartitionMetrics;
-use crate::store;
+use crate::store::{self, Durability};
 
 /// Bounds of one partition; the settings of the same names say what they mean.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +80,9 @@ pub fn spawn<W: Workload>(
             batch.into_iter().for_each(Command::release);
         }
     });
-    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics, committed };
+    let syncer = workload.syncer().map_err(std::io::Error::other)?;
+    let to_sync = syncer::spawn(index, syncer, committed.clone(), metrics.commit_seconds.clone())?;
+    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics, to_sync, committed };
     worker.health.set(true);
     let thread =
         std::thread::Builder::new().name(format!("partition-{index}")).spawn(move || worker.run())?;
@@ -105,8 +108,9 @@ struct Worker<W: Workload> {
     mailbox: Arc<Mailbox<W::Command>>,
     health: Health,
     metrics: PartitionMetrics,
-    /// Replies are sent by a task of the runtime that waits for them: one wake-up a batch crosses the
-    /// threads instead of one a reply, and the thread is free for the next batch.
+    to_sync: ToSync<W::Command>,
+    /// Where replies go once they are durable: a task of the runtime that waits for them, so that one wake-up
+    /// a batch crosses the threads instead of one a reply.
     committed: mpsc::Sender<Vec<W::Command>>,
 }
 
@@ -135,6 +139,9 @@ impl<W: Workload> Worker<W> {
                 Drained::Idle => {}
                 Drained::Batch => {
                     self.drop_late(&mut waiting, &mut batch);
+                    if self.to_sync.has_failed() {
+                        self.recover(&mut batch, &Failure::of_sync());
+                    }
                     self.serve(&mut batch);
                 }
             }
@@ -174,7 +181,7 @@ impl<W: Workload> Worker<W> {
         let mut committing = false;
         let attempt = catch_unwind(AssertUnwindSafe(|| self.decide_and_commit(batch, &mut committing)));
         let failure = match attempt {
-            Ok(Ok(())) => return self.release(batch),
+            Ok(Ok(committed)) => return self.to_sync.send(committed),
             Ok(Err(failure)) => failure,
             Err(panic) => Failure {
                 refusal: if committing { Refusal::OutcomeUnknown } else { Refusal::Unavailable },
@@ -193,7 +200,7 @@ impl<W: Workload> Worker<W> {
         &mut self,
         batch: &mut Vec<W::Command>,
         committing: &mut bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<Committed<W::Command>, Failure> {
         let now_ms = self.clock.now_ms();
         let mut conflicts = 0;
         while self.workload.decide(batch, now_ms).map_err(|error| Failure::before_commit(&error))?
@@ -203,7 +210,7 @@ impl<W: Workload> Worker<W> {
             conflicts += 1;
             if conflicts == MAX_CONFLICTS {
                 batch.drain(..).for_each(|command| command.refuse(Refusal::Overloaded));
-                return Ok(());
+                return Ok(Committed { commands: Vec::new(), durability: Durability::Already, since: Instant::now() });
             }
         }
         if self.limits.reply_before_commit {
@@ -211,10 +218,9 @@ impl<W: Workload> Worker<W> {
             std::thread::sleep(Duration::from_millis(2));
         }
         *committing = true;
-        let started = Instant::now();
-        self.workload.commit(now_ms).map_err(|error| Failure::at_commit(&error))?;
-        self.metrics.commit_seconds.record(started.elapsed().as_secs_f64());
-        Ok(())
+        let since = Instant::now();
+        let durability = self.workload.commit(now_ms).map_err(|error| Failure::at_commit(&error))?;
+        Ok(Committed { commands: std::mem::take(batch), durability, since })
     }
 
     fn recover(&mut self, batch: &mut Vec<W::Command>, failure: &Failure) {
@@ -248,9 +254,12 @@ impl<W: Workload> Worker<W> {
     }
 
     fn reopen(&mut self) -> Result<(), String> {
-        catch_unwind(AssertUnwindSafe(|| self.workload.reopen()))
+        let reopen = || self.workload.reopen().and_then(|()| self.workload.syncer());
+        let syncer = catch_unwind(AssertUnwindSafe(reopen))
             .map_err(|panic| panic_message(&*panic))?
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string())?;
+        self.to_sync.reopened(syncer);
+        Ok(())
     }
 
     /// What queued up before the failure was seen is surely not done; waiting longer helps nobody.
@@ -265,6 +274,11 @@ impl Failure {
     fn before_commit(error: &store::Error) -> Self {
         let refusal = if error.is_disk_full() { Refusal::DiskFull } else { Refusal::Unavailable };
         Self { refusal, cause: error.to_string() }
+    }
+
+    /// Of commands that are not decided yet: what was committed before them is not known to be stored.
+    fn of_sync() -> Self {
+        Self { refusal: Refusal::Unavailable, cause: "the last sync failed".to_owned() }
     }
 
     fn at_commit(error: &store::Error) -> Self {

@@ -61,6 +61,26 @@ pub enum Saved {
     Conflict,
 }
 
+/// Whether a loss of power leaves a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Durability {
+    /// It is durable, as are all before it; or it changed nothing.
+    Already,
+    /// Once a sync that begins after it has ended well.
+    AfterSync,
+}
+
+/// Makes durable what a store has committed.
+pub trait Syncer: Send + std::fmt::Debug {
+    /// Everything committed before the call is durable after it.
+    ///
+    /// # Errors
+    /// The system's. None of it is then known to be stored, and a second sync that succeeds proves nothing:
+    /// open the store afresh.
+    fn sync(&mut self) -> Result<(), Error>;
+}
+
 /// One transaction at a time over everything that a partition keeps.
 pub trait Transactions {
     /// True when nobody else writes, so that memory may be trusted from one batch to the next.
@@ -72,12 +92,18 @@ pub trait Transactions {
     /// The engine's.
     fn begin(&mut self) -> Result<(), Error>;
 
-    /// Makes the transaction durable, and `now_ms` the latest time known to be stored if it changed
-    /// anything.
+    /// Commits the transaction, and makes `now_ms` the latest time known to be stored if it changed
+    /// anything. Later transactions see it; whether a loss of power leaves it is the answer.
     ///
     /// # Errors
     /// The engine's. On any but [`Error::DiskFull`] the transaction may be stored.
-    fn commit(&mut self, now_ms: i64) -> Result<(), Error>;
+    fn commit(&mut self, now_ms: i64) -> Result<Durability, Error>;
+
+    /// Makes commits durable from another thread, until the store is opened afresh.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn syncer(&self) -> Result<Box<dyn Syncer>, Error>;
 
     /// Undoes the transaction, if one is open.
     ///

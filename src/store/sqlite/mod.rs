@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::{Error, Transactions};
+use super::{Durability, Error, Syncer, Transactions};
 use open::{Pragmas, Schema};
 use pending::Pending;
 
@@ -52,6 +52,7 @@ impl SqliteStore {
     pub fn open(file: &Path, identity: Identity, pragmas: Pragmas) -> Result<Self, Error> {
         let connection = open::open(file, &pragmas, &PARTITION_SCHEMA)?;
         check_identity(&connection, file, &identity)?;
+        open::leave_commits_unsynced(&connection, &pragmas)?;
         let (pending, last_seq) = journal::load(&connection)?;
         let file = file.to_owned();
         Ok(Self { connection, file, identity, pragmas, changes_at_begin: 0, pending, last_seq })
@@ -96,16 +97,21 @@ impl Transactions for SqliteStore {
         Ok(())
     }
 
-    fn commit(&mut self, now_ms: i64) -> Result<(), Error> {
+    fn commit(&mut self, now_ms: i64) -> Result<Durability, Error> {
         self.journal(now_ms)?;
-        if self.connection.total_changes() != self.changes_at_begin {
+        let changed = self.connection.total_changes() != self.changes_at_begin;
+        if changed {
             self.connection
                 .prepare_cached("UPDATE identity SET clock_mark_ms = ?1 WHERE clock_mark_ms < ?1")?
                 .execute([now_ms])?;
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.pending.committed(self.pragmas.pending_rows, self.last_seq);
-        Ok(())
+        Ok(if changed { Durability::AfterSync } else { Durability::Already })
+    }
+
+    fn syncer(&self) -> Result<Box<dyn Syncer>, Error> {
+        open::log_syncer(&self.file, &self.pragmas)
     }
 
     fn rollback(&mut self) -> Result<(), Error> {
@@ -131,7 +137,7 @@ impl Transactions for SqliteStore {
     fn checkpoint(&mut self) -> Result<(), Error> {
         self.begin()?;
         self.settle()?;
-        self.commit(0)?;
+        let _the_checkpoint_syncs_it = self.commit(0)?;
         open::checkpoint(&self.connection)
     }
 

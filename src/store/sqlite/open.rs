@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::config::{Sqlite, Synchronous};
-use crate::store::Error;
+use crate::store::{Error, Syncer};
 
 /// The pragmas of a connection, from the `[sqlite]` settings.
 pub type Pragmas = Sqlite;
@@ -31,6 +31,51 @@ pub fn open(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connectio
         Error::Engine(why) => Error::Engine(named(why)),
         names_it_already => names_it_already,
     })
+}
+
+/// Syncs a write-ahead log through a file of its own: SQLite keeps its locks on other files.
+#[derive(Debug)]
+struct LogSyncer(std::fs::File);
+
+impl Syncer for LogSyncer {
+    fn sync(&mut self) -> Result<(), Error> {
+        self.0.sync_data().map_err(|error| Error::Engine(format!("syncing the log: {error}")))
+    }
+}
+
+/// For settings by which a commit need not be durable.
+#[derive(Debug)]
+struct NoSync;
+
+impl Syncer for NoSync {
+    fn sync(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Leaves the syncing of commits to a [`log_syncer`]: SQLite would make the next transaction wait for it. It
+/// still syncs both files at a checkpoint.
+///
+/// # Errors
+/// The engine's.
+pub fn leave_commits_unsynced(connection: &Connection, pragmas: &Pragmas) -> Result<(), Error> {
+    if pragmas.synchronous != Synchronous::Off {
+        connection.pragma_update(None, "synchronous", Synchronous::Normal.as_str())?;
+    }
+    Ok(())
+}
+
+/// What makes the commits of an open file durable.
+///
+/// # Errors
+/// The system's, when it does not open the log.
+pub fn log_syncer(file: &Path, pragmas: &Pragmas) -> Result<Box<dyn Syncer>, Error> {
+    if matches!(pragmas.synchronous, Synchronous::Off | Synchronous::Normal) {
+        return Ok(Box::new(NoSync));
+    }
+    let log = std::fs::File::options().write(true).open(wal_file(file));
+    let log = log.map_err(|error| Error::Engine(format!("opening the log: {error}")))?;
+    Ok(Box::new(LogSyncer(log)))
 }
 
 fn open_and_migrate(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connection, Error> {
