@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use headcount::config::{self, Config, FileChoice, Flag, Loaded};
 use headcount::http::auth::new_key;
 use headcount::likes::rollup::schedule;
+use headcount::partition::Workers;
 use headcount::server::{self, Process};
 use headcount::{admin, log, metrics};
 use tokio::signal::unix::{SignalKind, signal};
@@ -158,7 +159,8 @@ fn serve(options: &Serve) -> Result<(), Failure> {
     let flags: Vec<Flag> = flags.into_iter().flatten().collect();
     let mut loaded = load(options.config.clone(), &flags)?;
     let log = log::start(&loaded.config.log)?;
-    let process = Process { metrics: Some(metrics::install()?), log_dropped: Some(log.dropped()) };
+    let process =
+        Process { metrics: Some(metrics::install()?), log_dropped: Some(log.dropped()), workers: None };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), settings = %loaded.sources, "starting");
     raise_open_files(&mut loaded.config);
 
@@ -166,6 +168,8 @@ fn serve(options: &Serve) -> Result<(), Failure> {
     if let Some(threads) = loaded.config.server.worker_threads {
         runtime.worker_threads(threads);
     }
+    let workers = Workers::of(&mut runtime);
+    let process = Process { workers: Some(workers), ..process };
     runtime.enable_all().build()?.block_on(serve_until_told(&loaded.config, process))
 }
 

@@ -7,6 +7,7 @@
 mod partitions;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -24,6 +25,7 @@ use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
 use crate::metrics::ConnectionMetrics;
+use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
 use crate::partition::worker::Partition;
 use crate::store;
@@ -67,6 +69,8 @@ pub struct Process {
     pub metrics: Option<PrometheusHandle>,
     /// Counts dropped log lines.
     pub log_dropped: Option<ErrorCounter>,
+    /// The threads that serve the API.
+    pub workers: Option<Arc<Workers>>,
 }
 
 /// A running service.
@@ -95,7 +99,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
     let mut data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
-    let partitions = Partitions::start(config, &mut data)?;
+    let partitions = Partitions::start(config, &mut data, process.workers.clone())?;
     let (shards, clock) = (partitions.shards.clone(), partitions.clock.clone());
     let manifest = data.manifest();
     let mut summary_store = SqliteSummary::open(&data.summary_file(), &manifest.data_id, &config.sqlite)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headcount::likes::Shards;
+use headcount::partition::Workers;
 use headcount::reservations::Workshops;
 use headcount::reservations::command::Reserved;
 use tokio::runtime::{Builder, Runtime};
@@ -24,8 +25,11 @@ pub enum Target {
     Partitions { shards: Shards, workshops: Workshops },
 }
 
-pub fn runtime() -> std::io::Result<Runtime> {
-    Builder::new_multi_thread().max_blocking_threads(BLOCKING_THREADS).enable_all().build()
+/// A runtime, and the way to watch its threads.
+pub fn runtime() -> std::io::Result<(Runtime, Arc<Workers>)> {
+    let mut runtime = Builder::new_multi_thread();
+    let workers = Workers::of(&mut runtime);
+    Ok((runtime.max_blocking_threads(BLOCKING_THREADS).enable_all().build()?, workers))
 }
 
 /// What a round took.

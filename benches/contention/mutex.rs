@@ -12,19 +12,21 @@ use headcount::reservations::types::{RequestId, Seats, WorkshopName};
 use headcount::store::likes::{CounterChange, CounterKey, LikesChanges, Membership};
 use headcount::store::reservations::{AttemptKey, ReservationChanges, WorkshopChange};
 use headcount::store::sqlite::SqliteStore;
-use headcount::store::{Error, LikesStore, ReservationsStore, Saved, Transactions};
+use headcount::store::{Durability, Error, LikesStore, ReservationsStore, Saved, Syncer, Transactions};
 
 use crate::workload::Request;
 
 pub struct MutexStore {
     store: Mutex<SqliteStore>,
+    syncer: Mutex<Box<dyn Syncer>>,
     clock: Clock,
     default_capacity: u32,
 }
 
 impl MutexStore {
-    pub fn new(store: SqliteStore, clock: Clock, default_capacity: u32) -> Self {
-        Self { store: Mutex::new(store), clock, default_capacity }
+    pub fn new(store: SqliteStore, clock: Clock, default_capacity: u32) -> Result<Self, Error> {
+        let syncer = Mutex::new(store.syncer()?);
+        Ok(Self { store: Mutex::new(store), syncer, clock, default_capacity })
     }
 
     /// Whether this was the request's first decision.
@@ -56,7 +58,7 @@ impl MutexStore {
             };
             assert_eq!(store.save_likes(&changes)?, Saved::Done, "nobody else writes");
         }
-        store.commit(now_ms)?;
+        self.commit(&mut store, now_ms)?;
         Ok(after.is_some())
     }
 
@@ -82,7 +84,7 @@ impl MutexStore {
             ..ReservationChanges::default()
         };
         assert_eq!(store.save_reservations(&changes)?, Saved::Done, "nobody else writes");
-        store.commit(now_ms)?;
+        self.commit(&mut store, now_ms)?;
         drop(store);
         decided(&Logged {
             workshop: name.as_str(),
@@ -93,6 +95,14 @@ impl MutexStore {
             replayed: false,
         });
         Ok(true)
+    }
+
+    /// Durable when it returns: nobody else is let in before.
+    fn commit(&self, store: &mut SqliteStore, now_ms: i64) -> Result<(), Error> {
+        match store.commit(now_ms)? {
+            Durability::Already => Ok(()),
+            Durability::AfterSync => self.syncer.lock().expect("nobody panics under it").sync(),
+        }
     }
 
     fn begin(&self) -> Result<(MutexGuard<'_, SqliteStore>, i64), Error> {

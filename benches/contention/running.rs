@@ -33,13 +33,13 @@ impl Running {
         let path = dir.join("data");
         let settings = contender.settings(&path, workload);
         let mut data = DataDir::open(&path, settings.likes.shards, settings.storage.partitions)?;
-        let runtime = callers::runtime()?;
+        let (runtime, workers) = callers::runtime()?;
         let (target, partitions) = match contender.kind {
             Kind::Mutex => (Target::Mutex(Arc::new(open_mutex(&settings, &data)?)), None),
             Kind::OneByOne | Kind::Engine { .. } => {
                 // Replies go out from the runtime that the partitions are started on.
                 let _on_runtime = runtime.enter();
-                let partitions = Partitions::start(&settings, &mut data)?;
+                let partitions = Partitions::start(&settings, &mut data, Some(workers))?;
                 let (shards, workshops) = (partitions.shards.clone(), partitions.workshops.clone());
                 (Target::Partitions { shards, workshops }, Some(partitions))
             }
@@ -72,5 +72,5 @@ fn open_mutex(settings: &Config, data: &DataDir) -> Result<MutexStore, Failure> 
     let identity = Identity { data_id: data.manifest().data_id.clone(), partition: 0 };
     let store = SqliteStore::open(&data.partition_file(0), identity, settings.sqlite.clone())?;
     let clock = Clock::system(0, i64::MAX)?;
-    Ok(MutexStore::new(store, clock, settings.reservations.default_capacity))
+    Ok(MutexStore::new(store, clock, settings.reservations.default_capacity)?)
 }

@@ -5,10 +5,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ActorId, Refusal};
+use super::workers::WhenIdle;
+use super::{ActorId, Refusal, Workers};
 
 /// A command in the queue.
 #[derive(Debug)]
@@ -37,6 +38,18 @@ pub struct Mailbox<C> {
     arrived: Condvar,
     capacity: usize,
     actor_capacity: usize,
+    gather: Gather,
+}
+
+/// How a batch gathers, once its first command is there.
+#[derive(Debug, Clone, Default)]
+pub struct Gather {
+    /// At most so long. Zero: not at all.
+    pub linger: Duration,
+    /// Until so many wait.
+    pub crowd: usize,
+    /// Until these have nothing left to do.
+    pub workers: Option<Arc<Workers>>,
 }
 
 #[derive(Debug)]
@@ -47,7 +60,8 @@ struct Queues<C> {
     /// Emptied queues kept for the next actor, so that a command of a quiet actor allocates nothing.
     spare: Vec<VecDeque<Waiting<C>>>,
     waiting: usize,
-    worker_sleeps: bool,
+    /// The partition's thread sleeps until so many wait; 0 while it is awake.
+    wake_at: usize,
     closed: bool,
 }
 
@@ -56,16 +70,16 @@ const SPARE_QUEUES: usize = 256;
 impl<C> Mailbox<C> {
     /// A mailbox of at most `capacity` commands, `actor_capacity` of them for one actor.
     #[must_use]
-    pub fn new(capacity: usize, actor_capacity: usize) -> Self {
+    pub fn new(capacity: usize, actor_capacity: usize, gather: Gather) -> Self {
         let queues = Queues {
             by_actor: HashMap::default(),
             turns: VecDeque::new(),
             spare: Vec::new(),
             waiting: 0,
-            worker_sleeps: false,
+            wake_at: 0,
             closed: false,
         };
-        Self { queues: Mutex::new(queues), arrived: Condvar::new(), capacity, actor_capacity }
+        Self { queues: Mutex::new(queues), arrived: Condvar::new(), capacity, actor_capacity, gather }
     }
 
     /// Queues a command.
@@ -91,7 +105,8 @@ impl<C> Mailbox<C> {
         }
         queue.push_back(Waiting { deadline, command });
         queues.waiting += 1;
-        if std::mem::take(&mut queues.worker_sleeps) {
+        if queues.wake_at > 0 && queues.waiting >= queues.wake_at {
+            queues.wake_at = 0;
             drop(guard);
             self.arrived.notify_one();
         }
@@ -99,7 +114,7 @@ impl<C> Mailbox<C> {
     }
 
     /// Moves up to `max` commands into `batch`, the waiting actors in turn, at most `max_per_actor` of
-    /// each while others wait. Sleeps up to `patience` for the first one.
+    /// each while others wait. Sleeps up to `patience` for the first one, and then gathers.
     pub fn drain(
         &self,
         batch: &mut Vec<Waiting<C>>,
@@ -107,21 +122,43 @@ impl<C> Mailbox<C> {
         max_per_actor: usize,
         patience: Duration,
     ) -> Drained {
-        let mut queues = self.lock();
-        if queues.waiting == 0 && !queues.closed {
-            queues.worker_sleeps = true;
-            queues = self
-                .arrived
-                .wait_timeout_while(queues, patience, |q| q.waiting == 0 && !q.closed)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            queues.worker_sleeps = false;
-        }
+        let mut queues = self.sleep(self.lock(), 1, patience, || false);
         if queues.waiting == 0 {
             return if queues.closed { Drained::Closed } else { Drained::Idle };
         }
+        if let Some(workers) = &self.gather.workers {
+            let crowd = self.gather.crowd.min(max);
+            queues = self.sleep(queues, crowd, self.gather.linger, || workers.are_idle());
+        }
         queues.take_in_turn(batch, max, max_per_actor);
         Drained::Batch
+    }
+
+    /// Until so many commands wait, something else is so, or the time is up.
+    fn sleep<'a>(
+        &self,
+        mut queues: MutexGuard<'a, Queues<C>>,
+        commands: usize,
+        at_most: Duration,
+        or: impl Fn() -> bool,
+    ) -> MutexGuard<'a, Queues<C>> {
+        let sleeps = |queues: &Queues<C>| queues.waiting < commands && !queues.closed && !or();
+        if at_most.is_zero() || !sleeps(&queues) {
+            return queues;
+        }
+        queues.wake_at = commands;
+        let (mut queues, _) = self
+            .arrived
+            .wait_timeout_while(queues, at_most, |queues| {
+                let sleeps = sleeps(queues);
+                if sleeps {
+                    queues.wake_at = commands;
+                }
+                sleeps
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        queues.wake_at = 0;
+        queues
     }
 
     /// Takes everything that waits, whoever's it is.
@@ -150,6 +187,16 @@ impl<C> Mailbox<C> {
     fn lock(&self) -> MutexGuard<'_, Queues<C>> {
         // No code that can panic runs under this lock, so a poisoned one is still whole.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C: Send> WhenIdle for Mailbox<C> {
+    fn workers_are_idle(&self) {
+        let mut queues = self.lock();
+        if queues.waiting > 0 && std::mem::take(&mut queues.wake_at) > 0 {
+            drop(queues);
+            self.arrived.notify_one();
+        }
     }
 }
 
@@ -200,6 +247,10 @@ impl Hasher for AlreadyHashed {
 mod tests {
     use super::*;
 
+    fn mailbox_of(capacity: usize, actor_capacity: usize) -> Mailbox<u32> {
+        Mailbox::new(capacity, actor_capacity, Gather::default())
+    }
+
     fn push(mailbox: &Mailbox<u32>, actor: u64, command: u32) -> Result<(), Refusal> {
         mailbox.push(ActorId(actor), Instant::now() + Duration::from_secs(1), command)
     }
@@ -212,7 +263,7 @@ mod tests {
 
     #[test]
     fn one_actors_commands_keep_their_order() {
-        let mailbox = Mailbox::new(100, 100);
+        let mailbox = mailbox_of(100, 100);
         (0..10).for_each(|command| push(&mailbox, 1, command).unwrap());
         assert_eq!(drain(&mailbox, 4, 2), vec![0, 1, 2, 3]);
         assert_eq!(drain(&mailbox, 100, 2), vec![4, 5, 6, 7, 8, 9]);
@@ -220,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_flooded_actor_gets_its_share_and_its_neighbours_theirs() {
-        let mailbox = Mailbox::new(100, 50);
+        let mailbox = mailbox_of(100, 50);
         (0..50).for_each(|command| push(&mailbox, 1, command).unwrap());
         push(&mailbox, 2, 1000).unwrap();
         push(&mailbox, 3, 2000).unwrap();
@@ -229,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_full_actor_is_refused_and_its_neighbour_is_not() {
-        let mailbox = Mailbox::new(100, 2);
+        let mailbox = mailbox_of(100, 2);
         push(&mailbox, 1, 0).unwrap();
         push(&mailbox, 1, 1).unwrap();
         assert_eq!(push(&mailbox, 1, 2), Err(Refusal::Overloaded));
@@ -239,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_full_partition_refuses_everybody() {
-        let mailbox = Mailbox::new(2, 2);
+        let mailbox = mailbox_of(2, 2);
         push(&mailbox, 1, 0).unwrap();
         push(&mailbox, 2, 1).unwrap();
         assert_eq!(push(&mailbox, 3, 2), Err(Refusal::Overloaded));
@@ -247,7 +298,7 @@ mod tests {
 
     #[test]
     fn closed_means_no_more_but_what_waits_is_drained() {
-        let mailbox = Mailbox::new(10, 10);
+        let mailbox = mailbox_of(10, 10);
         push(&mailbox, 1, 7).unwrap();
         mailbox.close();
         assert_eq!(push(&mailbox, 1, 8), Err(Refusal::Unavailable));

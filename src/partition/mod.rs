@@ -10,6 +10,7 @@ pub mod reply;
 pub mod resident;
 mod syncer;
 pub mod worker;
+pub mod workers;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,7 @@ pub use clock::Clock;
 pub use mailbox::Mailbox;
 pub use reply::{Answer, Reply, reply};
 pub use resident::Resident;
+pub use workers::Workers;
 
 use crate::store::{self, Durability, Syncer};
 

@@ -65,7 +65,8 @@ pub(super) fn spawn<C: Command>(
 ) -> std::io::Result<ToSync<C>> {
     let (sender, receiver) = sync_channel(MAX_UNSYNCED);
     let failed = Arc::new(AtomicBool::new(false));
-    let thread = SyncThread { index, syncer, failed: Arc::clone(&failed), is_failed: false, gate, commit_seconds };
+    let thread =
+        SyncThread { index, syncer, failed: Arc::clone(&failed), is_failed: false, gate, commit_seconds };
     std::thread::Builder::new().name(format!("sync-{index}")).spawn(move || thread.run(&receiver))?;
     Ok(ToSync { sender, failed })
 }
@@ -99,12 +100,13 @@ impl<C: Command> SyncThread<C> {
 
     fn let_out(&mut self, batches: &mut Vec<Committed<C>>) {
         let unsynced = batches.iter().any(|batch| batch.durability == Durability::AfterSync);
-        if unsynced && !self.is_failed {
-            if let Err(error) = self.syncer.sync() {
-                tracing::error!(partition = self.index, %error, "a sync failed; what it covers may not be stored");
-                self.is_failed = true;
-                self.failed.store(true, Ordering::Release);
-            }
+        if unsynced
+            && !self.is_failed
+            && let Err(error) = self.syncer.sync()
+        {
+            tracing::error!(partition = self.index, %error, "a sync failed; what it covers may not be stored");
+            self.is_failed = true;
+            self.failed.store(true, Ordering::Release);
         }
         let mut commands = Vec::new();
         for mut batch in batches.drain(..) {

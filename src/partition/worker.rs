@@ -5,20 +5,20 @@
 //! anything else is decided, because what is not known to be stored is not believed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::mailbox::{Drained, Waiting};
+use super::mailbox::{Drained, Gather, Waiting};
 use super::syncer::{self, Committed, ToSync};
 use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
 use crate::metrics::PartitionMetrics;
 use crate::store::{self, Durability};
 
 /// Bounds of one partition; the settings of the same names say what they mean.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// `batch.max`
     pub batch_max: usize,
@@ -28,6 +28,8 @@ pub struct Limits {
     pub capacity: usize,
     /// `mailbox.actor_capacity`
     pub actor_capacity: usize,
+    /// `batch.linger_us` and `batch.crowd`
+    pub gather: Gather,
     /// `mailbox.deadline_ms`
     pub deadline: Duration,
     /// `actors.idle_timeout_ms`
@@ -65,7 +67,11 @@ pub fn spawn<W: Workload>(
     limits: Limits,
     clock: Clock,
 ) -> std::io::Result<Partition<W::Command>> {
-    let mailbox = Arc::new(Mailbox::new(limits.capacity, limits.actor_capacity));
+    let mailbox = Arc::new(Mailbox::new(limits.capacity, limits.actor_capacity, limits.gather.clone()));
+    if let Some(workers) = &limits.gather.workers {
+        let waits: Weak<Mailbox<W::Command>> = Arc::downgrade(&mailbox);
+        workers.tell(waits);
+    }
     let health = Health::default();
     let metrics = PartitionMetrics::new(index);
     let handle = Handle {
@@ -210,7 +216,11 @@ impl<W: Workload> Worker<W> {
             conflicts += 1;
             if conflicts == MAX_CONFLICTS {
                 batch.drain(..).for_each(|command| command.refuse(Refusal::Overloaded));
-                return Ok(Committed { commands: Vec::new(), durability: Durability::Already, since: Instant::now() });
+                return Ok(Committed {
+                    commands: Vec::new(),
+                    durability: Durability::Already,
+                    since: Instant::now(),
+                });
             }
         }
         if self.limits.reply_before_commit {

@@ -1,5 +1,6 @@
 //! The partitions of a data directory: opened, started, and stopped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,8 +12,9 @@ use crate::engine::{Command, Engine};
 use crate::likes::Shards;
 use crate::likes::actor::LikesActors;
 use crate::likes::types::shards_of_partition;
+use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
-use crate::partition::{Clock, Port};
+use crate::partition::{Clock, Port, Workers};
 use crate::reservations::Workshops;
 use crate::reservations::actor::ReservationActors;
 use crate::store;
@@ -31,18 +33,22 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Opens the stores of a data directory and starts a partition over each. Call it on a tokio runtime.
+    /// Opens the stores of a data directory and starts a partition over each. Call it on a tokio runtime, that
+    /// of `workers` if given: batches then gather while those are busy.
     ///
     /// # Errors
     /// [`Error::DataDir`], [`Error::Store`], [`Error::Clock`] and [`Error::Thread`].
-    pub fn start(config: &Config, data: &mut DataDir) -> Result<Self, Error> {
+    pub fn start(config: &Config, data: &mut DataDir, workers: Option<Arc<Workers>>) -> Result<Self, Error> {
         let stores = open_stores(data, config)?;
         data.complete()?;
         let clock = start_clock(&stores, config)?;
         let mut running = Vec::new();
         for (index, store) in (0..).zip(stores) {
             let engine = engine(store, index, data, config);
-            running.push(worker::spawn(index, engine, limits(config), clock.clone()).map_err(Error::Thread)?);
+            running.push(
+                worker::spawn(index, engine, limits(config, workers.clone()), clock.clone())
+                    .map_err(Error::Thread)?,
+            );
         }
         let patience = Duration::from_millis(config.server.request_timeout_ms);
         let shards = Shards::new(ports(&running), data.manifest().shards, patience);
@@ -89,12 +95,17 @@ fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -
     engine
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config, workers: Option<Arc<Workers>>) -> Limits {
     Limits {
         batch_max: config.batch.max,
         max_per_actor: config.batch.max_per_actor,
         capacity: config.mailbox.capacity,
         actor_capacity: config.mailbox.actor_capacity,
+        gather: Gather {
+            linger: Duration::from_micros(config.batch.linger_us),
+            crowd: config.batch.crowd,
+            workers,
+        },
         deadline: Duration::from_millis(config.mailbox.deadline_ms),
         idle_timeout: Duration::from_millis(config.actors.idle_timeout_ms),
         #[cfg(debug_assertions)]

@@ -63,7 +63,6 @@ pub enum Saved {
 
 /// Whether a loss of power leaves a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
 pub enum Durability {
     /// It is durable, as are all before it; or it changed nothing.
     Already,

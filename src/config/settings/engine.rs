@@ -10,16 +10,26 @@ pub struct Batch {
     pub max: usize,
     /// Most commands that one actor gets into a batch while other actors wait. 1 to 65,536; above `max` it is `max`.
     pub max_per_actor: usize,
+    /// Microseconds that a batch gathers while the threads of the API are busy, which will bring it more. 0 to
+    /// 1,000,000; 0: each batch is what waits when the last one is done.
+    pub linger_us: u64,
+    /// Commands that end the gathering. 1 to 65,536.
+    pub crowd: usize,
 }
 
 impl Default for Batch {
     fn default() -> Self {
-        Self { max: 1_024, max_per_actor: 256 }
+        Self { max: 1_024, max_per_actor: 256, linger_us: 2_000, crowd: 128 }
     }
 }
 
 impl Batch {
-    pub(crate) const KEYS: Keys = &[("max", whole(1, 65_536)), ("max_per_actor", whole(1, 65_536))];
+    pub(crate) const KEYS: Keys = &[
+        ("max", whole(1, 65_536)),
+        ("max_per_actor", whole(1, 65_536)),
+        ("linger_us", whole(0, 1_000_000)),
+        ("crowd", whole(1, 65_536)),
+    ];
 }
 
 /// `[mailbox]`: how many commands may wait, and for how long. What finds no room is answered `overloaded` at once.

@@ -32,7 +32,8 @@ pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
         }
         let counters: Vec<CounterRow> = parse(&row.get::<_, String>(2)?)?;
         for (shard, item, members, base, version) in counters {
-            pending.set_counter(CounterKey { shard, item: ItemKey(item) }, Counter { members, base, version });
+            pending
+                .set_counter(CounterKey { shard, item: ItemKey(item) }, Counter { members, base, version });
         }
     }
     pending.committed(usize::MAX, last_seq);

@@ -16,11 +16,10 @@ use open::{Pragmas, Schema};
 use pending::Pending;
 
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
-pub const PARTITION_SCHEMA: Schema =
-    Schema {
-        application_id: 0x6863_7061,
-        steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
-    };
+pub const PARTITION_SCHEMA: Schema = Schema {
+    application_id: 0x6863_7061,
+    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
+};
 
 /// A partition's file.
 #[derive(Debug)]
@@ -63,7 +62,8 @@ impl SqliteStore {
     /// # Errors
     /// The engine's.
     pub fn clock_mark_ms(&self) -> Result<i64, Error> {
-        let sql = "SELECT max(clock_mark_ms, coalesce((SELECT max(decided_at_ms) FROM journal), 0)) FROM identity";
+        let sql =
+            "SELECT max(clock_mark_ms, coalesce((SELECT max(decided_at_ms) FROM journal), 0)) FROM identity";
         Ok(self.connection.query_row(sql, [], |row| row.get(0))?)
     }
 }

@@ -104,7 +104,10 @@ impl Pending {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty() && self.settling.rows.is_empty() && self.counters.is_empty() && self.journaled == 0
+        self.fresh.is_empty()
+            && self.settling.rows.is_empty()
+            && self.counters.is_empty()
+            && self.journaled == 0
     }
 
     /// The transaction is stored. A generation of `max` changes begins to settle, `last_seq` being the

@@ -24,7 +24,9 @@ fn save<S: Store>(store: &mut S, changes: &LikesChanges<'_>) -> Saved {
     store.begin().unwrap();
     let saved = store.save_likes(changes).unwrap();
     match saved {
-        Saved::Done => store.commit(NOW_MS).unwrap(),
+        Saved::Done => {
+            store.commit(NOW_MS).unwrap();
+        }
         Saved::Conflict => store.rollback().unwrap(),
     }
     saved

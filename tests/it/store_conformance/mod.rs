@@ -29,7 +29,7 @@ macro_rules! store_conforms {
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
-                rolling_back_nothing_is_no_error);
+                rolling_back_nothing_is_no_error, a_commit_says_whether_it_awaits_a_sync);
             conforms!(for_likes, $new_place, likes:
                 an_item_has_one_key_from_its_creation, memberships_come_and_go, counters_are_saved_whole,
                 claiming_adds_what_is_absent_and_says_what_was_there,

@@ -30,7 +30,9 @@ fn save<S: Store>(store: &mut S, changes: &ReservationChanges<'_>) -> Saved {
     store.begin().unwrap();
     let saved = store.save_reservations(changes).unwrap();
     match saved {
-        Saved::Done => store.commit(NOW_MS).unwrap(),
+        Saved::Done => {
+            store.commit(NOW_MS).unwrap();
+        }
         Saved::Conflict => store.rollback().unwrap(),
     }
     saved

@@ -1,6 +1,6 @@
 //! Begin, commit, roll back, reopen.
 
-use headcount::store::Store;
+use headcount::store::{Durability, Store};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -67,4 +67,19 @@ pub fn rolling_back_nothing_is_no_error<S: Store>(open: &impl Fn() -> S) {
     store.begin().unwrap();
     store.rollback().unwrap();
     store.rollback().unwrap();
+}
+
+pub fn a_commit_says_whether_it_awaits_a_sync<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    store.create_items(&["a"]).unwrap();
+    if store.commit(NOW_MS).unwrap() == Durability::AfterSync {
+        store.syncer().unwrap().sync().unwrap();
+    }
+    store.begin().unwrap();
+    store.load_items(&["a"]).unwrap();
+    assert_eq!(store.commit(NOW_MS).unwrap(), Durability::Already, "nothing changed");
+    store.reopen().unwrap();
+    store.syncer().unwrap().sync().unwrap();
+    assert!(store.load_items(&["a"]).unwrap()[0].is_some());
 }
