@@ -102,7 +102,9 @@ impl<S: Store> Workload for Engine<S> {
     fn commit(&mut self, now_ms: i64) -> Result<(), store::Error> {
         #[cfg(debug_assertions)]
         self.faults.before_commit()?;
-        self.store.commit(now_ms)
+        self.store.commit(now_ms)?;
+        self.reservations.committed();
+        Ok(())
     }
 
     fn rollback(&mut self) -> Result<(), store::Error> {

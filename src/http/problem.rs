@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::schema;
 use crate::partition::Refusal;
+use crate::reservations::Refused;
 
 /// A problem document. `error` is the word to program against; `detail` is for people.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -29,6 +30,14 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<&'static str>,
+    /// The lowest capacity that needs no force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0)]
+    minimum: Option<i64>,
+    /// When the workshop was deleted; ms since 1970.
+    #[serde(rename = "deletedAt", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    deleted_at: Option<i64>,
 }
 
 impl Problem {
@@ -40,6 +49,8 @@ impl Problem {
             error,
             detail: detail.into(),
             field: None,
+            minimum: None,
+            deleted_at: None,
         }
     }
 
@@ -51,9 +62,32 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", "no such path")
     }
 
+    pub(super) fn conflict(error: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error, detail)
+    }
+
+    pub(super) fn with_minimum(mut self, minimum: i64) -> Self {
+        self.minimum = Some(minimum);
+        self
+    }
+
     pub(super) fn of_field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
         self
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Refusal(refusal) => refusal.into(),
+            Refused::Gone(gone) => {
+                let detail = "this workshop was deleted; `PUT` creates it again, with nothing in it";
+                let mut problem = Self::new(StatusCode::GONE, "gone", detail);
+                problem.deleted_at = Some(gone.deleted_at_ms);
+                problem
+            }
+        }
     }
 }
 

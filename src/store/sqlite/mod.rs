@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
+mod bookings;
 mod likes;
 pub mod open;
 mod reservations;
@@ -13,8 +14,10 @@ use super::{Error, Transactions};
 use open::{Pragmas, Schema};
 
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
-pub const PARTITION_SCHEMA: Schema =
-    Schema { application_id: 0x6863_7061, steps: &[include_str!("schema/partition_001.sql")] };
+pub const PARTITION_SCHEMA: Schema = Schema {
+    application_id: 0x6863_7061,
+    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
+};
 
 /// A partition's file.
 #[derive(Debug)]
