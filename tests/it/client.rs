@@ -104,6 +104,27 @@ impl Client {
         self.post(&format!("/workshops/{workshop}/reservations"), body).await
     }
 
+    /// Asks for seats on any terms: `{"requestId": …, "seats": …, "hold": …}`.
+    pub async fn request(&self, workshop: &str, body: Value) -> Answer {
+        self.post(&format!("/workshops/{workshop}/reservations"), body.to_string()).await
+    }
+
+    /// Confirms, cancels or extends.
+    pub async fn change(&self, workshop: &str, request: &str, change: &str, body: Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.post(&format!("/workshops/{workshop}/reservations/{request}/{change}"), body).await
+    }
+
+    /// Sets a workshop's capacity and rules.
+    pub async fn configure(&self, workshop: &str, body: Value) -> Answer {
+        self.send(Method::PUT, &format!("/workshops/{workshop}"), body.to_string()).await
+    }
+
+    /// A request with its history.
+    pub async fn show(&self, workshop: &str, request: &str) -> Value {
+        self.get(&format!("/workshops/{workshop}/reservations/{request}")).await.json
+    }
+
     /// A workshop's status.
     pub async fn status(&self, workshop: &str) -> Value {
         self.get(&format!("/workshops/{workshop}/status")).await.json

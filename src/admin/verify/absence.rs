@@ -16,7 +16,7 @@ use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 pub enum Namespace {
     /// Items, memberships, counters, ledgers, totals.
     Likes,
-    /// Workshops and attempts.
+    /// Workshops, attempts and what became of them, logs, holders' names.
     Workshops,
 }
 
@@ -24,7 +24,10 @@ impl Namespace {
     fn partition_tables(self) -> &'static [&'static str] {
         match self {
             Self::Likes => &["items", "memberships", "shard_counters", "base_ledger", "unswept_items"],
-            Self::Workshops => &["workshops", "attempts"],
+            // A tombstone holds nothing but the name that it answers 410 for.
+            Self::Workshops => {
+                &["workshops", "attempts", "bookings", "events", "holders", "unswept_workshops"]
+            }
         }
     }
 
