@@ -28,6 +28,7 @@ async fn good() -> Setup {
         let body = r#"{"capacity":3,"waitlist":{"policy":"strict","offerTtlMs":1000,"maxLength":9}}"#;
         client.send(hyper::Method::PUT, &path, body).await;
         for request in [
+            r#"{"requestId":"taken","seats":1}"#,
             r#"{"requestId":"held","seats":2,"hold":true,"holder":"ada"}"#,
             r#"{"requestId":"waiting","seats":2,"waitlist":true}"#,
         ] {

@@ -8,7 +8,7 @@ use super::{Error, Report, in_file, read_manifest};
 use crate::data_dir::{partition_file, summary_file};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
-use crate::store::sqlite::open::{Schema, open_for_reading};
+use crate::store::sqlite::open::{Schema, snapshot};
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 
 /// What can be gone.
@@ -61,8 +61,7 @@ fn look(
     report: &mut Report,
 ) -> Result<(), Error> {
     in_file(file, || {
-        let connection = open_for_reading(file, schema)?;
-        connection.execute_batch("BEGIN")?;
+        let connection = snapshot(file, schema)?;
         let found: String = connection.query_row("SELECT data_id FROM identity", [], |row| row.get(0))?;
         if found != data_id {
             report.wrong(

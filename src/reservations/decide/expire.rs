@@ -13,6 +13,7 @@ use crate::store::bookings::{Booking, EventKind, State};
 /// # Errors
 /// The book's.
 pub fn sweep<B: Book>(desk: &mut Desk<'_, B>, limit: u32) -> Result<u32, B::Error> {
+    desk.look_at_the_clock()?;
     let due = desk.book.due_bookings(desk.now_ms, limit)?;
     let swept = u32::try_from(due.len()).unwrap_or(u32::MAX);
     for (request, booking) in due {

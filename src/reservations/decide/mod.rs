@@ -17,6 +17,11 @@ pub mod plain;
 pub mod request;
 pub mod waitlist;
 
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod properties;
+
 pub use cancel::cancel;
 pub use configure::{Configure, Configured, configure};
 pub use confirm::{Confirm, confirm};
