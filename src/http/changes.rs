@@ -106,7 +106,7 @@ pub(super) async fn confirm(
     const INVALID: &str = "invalid_confirmation";
     // The name is looked at before the body is.
     workshop(&uri)?;
-    let asked = match body.is_empty() {
+    let asked = match body.is_nothing() {
         true => ConfirmBody::default(),
         false => body.object(|| Problem::bad_request(INVALID, "a confirmation is an object, or nothing"))?,
     };

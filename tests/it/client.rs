@@ -57,6 +57,11 @@ impl Client {
         client
     }
 
+    /// Sends this header, and no other of its name, from now on.
+    pub fn set_header(&mut self, name: &'static str, value: &str) {
+        self.headers.insert(name, value.parse().unwrap());
+    }
+
     /// Sends a request; an error if no whole answer came, in which case it may or may not have been done.
     pub async fn try_send(
         &self,

@@ -16,7 +16,7 @@ use open::{Pragmas, Schema};
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
 pub const PARTITION_SCHEMA: Schema = Schema {
     application_id: 0x6863_7061,
-    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
+    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_003.sql")],
 };
 
 /// A partition's file.
