@@ -82,7 +82,7 @@ pub(super) struct BookingsAnswer {
 
 /// A workshop's requests by id, a page at a time. A request that comes while pages are read never moves
 /// another one out of them.
-#[utoipa::path(get, path = "/workshops/{workshop}/reservations", tag = "reservations",
+#[utoipa::path(get, path = "/workshops/{workshop}/reservations", operation_id = "list_reservations", tag = "reservations",
     params(("workshop" = schema::Workshop, Path),
         ("state" = Option<schema::BookingState>, Query, description = "those in this state"),
         ("holder" = Option<schema::Holder>, Query, description = "those of this holder"),
@@ -143,7 +143,7 @@ pub(super) struct ShownAnswer {
 }
 
 /// A request as it is now, with its history.
-#[utoipa::path(get, path = "/workshops/{workshop}/reservations/{requestId}", tag = "reservations",
+#[utoipa::path(get, path = "/workshops/{workshop}/reservations/{requestId}", operation_id = "show_reservation", tag = "reservations",
     params(("workshop" = schema::Workshop, Path), ("requestId" = schema::RequestId, Path)),
     responses((status = 200, body = ShownAnswer, description = "the request"),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]

@@ -121,7 +121,7 @@ struct Stand {
 /// Everything that happens in a workshop, in order, each after its commit. From the beginning of its log, or
 /// after `Last-Event-ID`, or with `from=now` from now on. An `id` names its event for `Last-Event-ID`. The last
 /// event of a workshop that is deleted is `deleted`.
-#[utoipa::path(get, path = "/workshops/{workshop}/events", tag = "workshops",
+#[utoipa::path(get, path = "/workshops/{workshop}/events", operation_id = "workshop_events", tag = "workshops",
     params(("workshop" = schema::Workshop, Path),
         ("from" = Option<schema::From>, Query, description = "where to begin without `Last-Event-ID`"),
         ("Last-Event-ID" = Option<schema::EventId>, Header, description = "the last event that was seen")),

@@ -14,8 +14,8 @@ use crate::reservations::Refused;
 pub(crate) struct Problem {
     /// `urn:headcount:problem:` and the word.
     #[serde(rename = "type")]
-    #[schema(pattern = "^urn:headcount:problem:[a-z_]+$")]
-    kind: String,
+    #[schema(value_type = String, pattern = "^urn:headcount:problem:[a-z_]+$")]
+    kind: Box<str>,
     /// The status in words.
     title: &'static str,
     /// The HTTP status.
@@ -25,7 +25,8 @@ pub(crate) struct Problem {
     #[schema(schema_with = schema::error)]
     error: &'static str,
     /// What to do about it.
-    detail: String,
+    #[schema(value_type = String)]
+    detail: Box<str>,
     /// The field that is wrong, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -43,11 +44,11 @@ pub(crate) struct Problem {
 impl Problem {
     pub(super) fn new(status: StatusCode, error: &'static str, detail: impl Into<String>) -> Self {
         Self {
-            kind: format!("urn:headcount:problem:{error}"),
+            kind: format!("urn:headcount:problem:{error}").into(),
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             error,
-            detail: detail.into(),
+            detail: detail.into().into(),
             field: None,
             minimum: None,
             deleted_at: None,

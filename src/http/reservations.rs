@@ -14,7 +14,7 @@ use super::fields::{flag, holder, text, whole};
 use super::path::Workshop;
 use super::problem::Problem;
 use super::schema;
-use crate::reservations::command::{First, Reserved, Wanted};
+use crate::reservations::command::{First, Reserved, Wanted, WantedTerms};
 use crate::reservations::{RequestId, Seats, WorkshopName};
 use crate::store::bookings::Reason;
 
@@ -74,15 +74,15 @@ impl ReservationBody<'_> {
                 Some(replaced.ok_or_else(|| invalid().of_field("replaces"))?)
             }
         };
-        let wanted = Wanted {
-            seats,
+        let terms = WantedTerms {
             hold: flag(INVALID, "hold", reservation.hold)?,
             ttl_ms: whole(INVALID, "ttlMs", reservation.ttl_ms, (1, app.limits.max_hold_ms))?,
             holder: holder(INVALID, reservation.holder, app)?,
             waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
             replaces,
         };
-        Ok((request, wanted))
+        let terms = (terms != WantedTerms::default()).then(|| Box::new(terms));
+        Ok((request, Wanted { seats, terms }))
     }
 }
 

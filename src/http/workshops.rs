@@ -234,7 +234,7 @@ fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
 
 /// Set a workshop's capacity and rules, whole. Creates it if it is missing or deleted. New seats go first to
 /// those who wait.
-#[utoipa::path(put, path = "/workshops/{workshop}", tag = "workshops",
+#[utoipa::path(put, path = "/workshops/{workshop}", operation_id = "configure_workshop", tag = "workshops",
     params(("workshop" = schema::Workshop, Path),
         ("If-Match" = Option<String>, Header, description = "change this version only: an ETag, or `*`")),
     request_body = WorkshopBody,
@@ -254,7 +254,7 @@ pub(super) async fn configure(
     body: Body,
 ) -> Result<(StatusCode, HeaderMap, Json<WorkshopAnswer>), Problem> {
     let wanted = WorkshopBody::parse(&body, &app)?;
-    match app.workshops.configure(name.clone(), wanted, if_match(&headers)).await? {
+    match app.workshops.configure(name.clone(), Box::new(wanted), if_match(&headers)).await? {
         Set::Done { created, view } => {
             let code = if created { StatusCode::CREATED } else { StatusCode::OK };
             Ok((code, etag(&view), Json(WorkshopAnswer::of(name.as_str(), &view))))
@@ -271,7 +271,7 @@ pub(super) async fn configure(
 }
 
 /// A workshop's configuration, and how full it is.
-#[utoipa::path(get, path = "/workshops/{workshop}", tag = "workshops",
+#[utoipa::path(get, path = "/workshops/{workshop}", operation_id = "show_workshop", tag = "workshops",
     params(("workshop" = schema::Workshop, Path)),
     responses((status = 200, body = WorkshopAnswer, description = "its configuration", headers(("ETag" = String))),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]
@@ -302,7 +302,7 @@ pub(super) struct WorkshopDeletedAnswer {
 }
 
 /// Delete a workshop with everything in it. From then on it answers 410, until `PUT` creates it again.
-#[utoipa::path(delete, path = "/workshops/{workshop}", tag = "workshops",
+#[utoipa::path(delete, path = "/workshops/{workshop}", operation_id = "delete_workshop", tag = "workshops",
     params(("workshop" = schema::Workshop, Path)),
     responses((status = 200, body = WorkshopDeletedAnswer, description = "it is gone"),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]
@@ -327,7 +327,7 @@ pub(super) struct WorkshopsAnswer {
 }
 
 /// The workshops that there are, by name, a page at a time.
-#[utoipa::path(get, path = "/workshops", tag = "workshops",
+#[utoipa::path(get, path = "/workshops", operation_id = "list_workshops", tag = "workshops",
     params(("cursor" = Option<schema::Workshop>, Query, description = "of the page before"),
         ("limit" = Option<schema::PageLimit>, Query, description = "entries of a page")),
     responses((status = 200, body = WorkshopsAnswer, description = "a page"),

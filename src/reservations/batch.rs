@@ -46,7 +46,7 @@ pub(super) enum Outcome {
     Reserved(OrGone<Reserved>),
     Changed(OrGone<Changed>),
     Set(Set),
-    Status(OrGone<View>),
+    Status(OrGone<Box<View>>),
 }
 
 impl Batch {
@@ -63,10 +63,10 @@ impl Batch {
                 Command::Reserve { workshop, request, wanted, .. } => {
                     let slot = batch.slot(actors, workshop);
                     requests.push((slot, request));
-                    requests.extend(wanted.replaces.as_ref().map(|replaced| (slot, replaced)));
-                    if let Some(holder) = &wanted.holder {
-                        batch.holders.insert(holder.clone(), None);
-                    }
+                    let terms = wanted.terms.as_deref();
+                    requests.extend(terms.and_then(|terms| terms.replaces.as_ref()).map(|old| (slot, old)));
+                    let holder = terms.and_then(|terms| terms.holder.as_ref());
+                    batch.holders.extend(holder.map(|holder| (holder.clone(), None)));
                 }
                 Command::Change { workshop, request, .. } => {
                     requests.push((batch.slot(actors, workshop), request));
@@ -227,7 +227,7 @@ impl Batch {
                 None => Ok(touched.change(actors, store, request, *change, now_ms)?),
             }),
             Command::Configure { wanted, if_match, .. } => {
-                Outcome::Set(touched.configure(actors, store, *wanted, if_match.as_ref(), now_ms)?)
+                Outcome::Set(touched.configure(actors, store, **wanted, if_match.as_ref(), now_ms)?)
             }
             _ => Outcome::Status(match touched.gone {
                 Some(gone) => Err(gone),
@@ -357,19 +357,24 @@ impl Touched {
         (request, wanted): (&RequestId, &Wanted),
         now_ms: i64,
     ) -> Result<Reserved, Error> {
-        let known = wanted.holder.as_ref().map(|name| holders.get(name).copied().flatten().unwrap_or(NOBODY));
+        let Some(wanted_terms) = wanted.terms.as_deref() else {
+            let ask = Ask { seats: wanted.seats, terms: Terms::default() };
+            return self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask));
+        };
+        let holder = wanted_terms.holder.as_ref();
+        let known = holder.map(|name| holders.get(name).copied().flatten().unwrap_or(NOBODY));
         let mut ask = Ask {
             seats: wanted.seats,
             terms: Terms {
-                hold: wanted.hold,
-                ttl_ms: wanted.ttl_ms,
+                hold: wanted_terms.hold,
+                ttl_ms: wanted_terms.ttl_ms,
                 holder: known,
-                waitlist: wanted.waitlist,
-                replaces: wanted.replaces.as_ref().map(RequestId::shared),
+                waitlist: wanted_terms.waitlist,
+                replaces: wanted_terms.replaces.as_ref().map(RequestId::shared),
             },
         };
         // A name is stored with the first request that is decided for it, and with no other.
-        if let (Some(name), Some(NOBODY)) = (&wanted.holder, known) {
+        if let (Some(name), Some(NOBODY)) = (holder, known) {
             let is_new = self.at_the_desk(actors, store, now_ms, |desk| {
                 let known = decide::Book::attempt(desk.book, request)?.is_some();
                 Ok(!known && decide::request::invalid(desk, &ask)?.is_none())
@@ -439,9 +444,9 @@ impl Touched {
         actors: &ReservationActors,
         store: &mut S,
         now_ms: i64,
-    ) -> Result<View, Error> {
+    ) -> Result<Box<View>, Error> {
         self.at_the_desk(actors, store, now_ms, |desk| desk.look_at_the_clock())?;
-        Ok(view(self.key, self.now, self.due))
+        Ok(Box::new(view(self.key, self.now, self.due)))
     }
 }
 

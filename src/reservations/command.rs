@@ -28,6 +28,13 @@ pub struct Gone {
 pub struct Wanted {
     /// How many.
     pub seats: Seats,
+    /// What else; most want nothing else, and then nothing is carried about.
+    pub terms: Option<Box<WantedTerms>>,
+}
+
+/// What a request for seats asks for beside them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WantedTerms {
     /// Whether to hold them and not to take them for good.
     pub hold: bool,
     /// How long to hold them, in ms.
@@ -44,7 +51,7 @@ impl Wanted {
     /// Seats for good, and nothing else.
     #[must_use]
     pub fn seats(seats: Seats) -> Self {
-        Self { seats, hold: false, ttl_ms: None, holder: None, waitlist: false, replaces: None }
+        Self { seats, terms: None }
     }
 }
 
@@ -85,14 +92,14 @@ pub enum IfMatch {
 }
 
 /// What came of setting a workshop's rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Set {
     /// It is so now.
     Done {
         /// Whether the workshop is new.
         created: bool,
         /// As it is now.
-        view: View,
+        view: Box<View>,
     },
     /// The capacity would be below what is taken.
     InUse {
@@ -143,9 +150,9 @@ pub enum Command {
     /// Confirm, cancel or extend.
     Change { workshop: WorkshopName, request: RequestId, change: Change, reply: Reply<OrGone<Changed>> },
     /// Set capacity and rules, create what is missing.
-    Configure { workshop: WorkshopName, wanted: Configure, if_match: Option<IfMatch>, reply: Reply<Set> },
+    Configure { workshop: WorkshopName, wanted: Box<Configure>, if_match: Option<IfMatch>, reply: Reply<Set> },
     /// The workshop's state; the defaults if there is none, and nothing is stored.
-    Status { workshop: WorkshopName, reply: Reply<OrGone<View>> },
+    Status { workshop: WorkshopName, reply: Reply<OrGone<Box<View>>> },
     /// Delete the workshop: whether it was there.
     Delete { workshop: WorkshopName, reply: Reply<OrGone<Option<i64>>> },
     /// One request with its history.

@@ -99,7 +99,7 @@ impl Workshops {
     pub async fn configure(
         &self,
         workshop: WorkshopName,
-        wanted: Configure,
+        wanted: Box<Configure>,
         if_match: Option<IfMatch>,
     ) -> Result<Set, Refusal> {
         let owner = workshop.hash();
@@ -110,7 +110,7 @@ impl Workshops {
     ///
     /// # Errors
     /// The partition's refusal, or [`Refused::Gone`].
-    pub async fn status(&self, workshop: WorkshopName) -> Result<View, Refused> {
+    pub async fn status(&self, workshop: WorkshopName) -> Result<Box<View>, Refused> {
         let owner = workshop.hash();
         here(self.ask(owner, |reply| Command::Status { workshop, reply }).await?)
     }

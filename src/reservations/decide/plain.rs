@@ -6,6 +6,7 @@ use crate::store::reservations::{Attempt, Status, Workshop};
 
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "made and taken apart on one stack, never kept")]
 pub enum Decision {
     /// The id's first decision; the workshop as it is now.
     First(Attempt, Workshop),
