@@ -247,9 +247,13 @@ impl<B: Book> Desk<'_, B> {
             ..self.new_booking(ask)
         };
         let attempt = self.attempt(ask, Status::Rejected, None);
-        let reserved = self.first_decision(request, attempt, Some(booking));
-        // First of those who fit may be this one.
+        let mut reserved = self.first_decision(request, attempt, Some(booking));
+        // First of those who fit may be this one, and then it has its offer at once.
         self.serve_waiters()?;
+        let served = self.book.booking(request)?.filter(|booking| booking.state != State::Waiting);
+        if let (Some(booking), Reserved::Decided { life, .. }) = (served, &mut reserved) {
+            *life = Some(Life::of(&booking, self.now_ms, None));
+        }
         Ok(reserved)
     }
 
