@@ -102,7 +102,10 @@ impl<S: Store> Workload for Engine<S> {
     fn commit(&mut self, now_ms: i64) -> Result<Durability, store::Error> {
         #[cfg(debug_assertions)]
         self.faults.before_commit()?;
-        self.store.commit(now_ms)
+        let durability = self.store.commit(now_ms)?;
+        // Streams that wake up now ask through the mailbox: their answers wait for this commit's sync, too.
+        self.reservations.committed();
+        Ok(durability)
     }
 
     fn syncer(&self) -> Result<Box<dyn Syncer>, store::Error> {

@@ -12,7 +12,8 @@ use metrics::{
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::partition::Vitals;
-use crate::reservations::command::Reserved;
+use crate::reservations::command::{Change, Changed, First, Reserved};
+use crate::store::bookings::EventKind;
 
 const HTTP_REQUESTS: &str = "headcount_http_requests_total";
 const HTTP_SECONDS: &str = "headcount_http_request_seconds";
@@ -69,7 +70,7 @@ fn describe() {
     describe_gauge!(WAL_BYTES, Unit::Bytes, "Size of the write-ahead log file, by partition.");
     describe_gauge!(ACTORS_RESIDENT, Unit::Count, "States in memory, by partition and feature.");
     describe_counter!(LIKES, Unit::Count, "Like and unlike requests decided, by outcome.");
-    describe_counter!(RESERVATIONS, Unit::Count, "Reservation requests decided, by outcome.");
+    describe_counter!(RESERVATIONS, Unit::Count, "Decisions on reservations, by outcome.");
     describe_histogram!(ROLLUP_SECONDS, Unit::Seconds, "Time of one finished roll-up run.");
     describe_counter!(ROLLUP_ITEMS, Unit::Count, "Item totals stored by the roll-up.");
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
@@ -161,8 +162,18 @@ impl LikesMetrics {
 pub struct ReservationMetrics {
     accepted: Counter,
     rejected: Counter,
+    held: Counter,
+    waiting: Counter,
     replayed: Counter,
     reused: Counter,
+    invalid: Counter,
+    confirmed: Counter,
+    cancelled: Counter,
+    extended: Counter,
+    refused: Counter,
+    expired: Counter,
+    offered: Counter,
+    skipped: Counter,
 }
 
 impl Default for ReservationMetrics {
@@ -171,8 +182,18 @@ impl Default for ReservationMetrics {
         Self {
             accepted: outcome("accepted"),
             rejected: outcome("rejected"),
+            held: outcome("held"),
+            waiting: outcome("waiting"),
             replayed: outcome("replayed"),
             reused: outcome("reused"),
+            invalid: outcome("invalid"),
+            confirmed: outcome("confirmed"),
+            cancelled: outcome("cancelled"),
+            extended: outcome("extended"),
+            refused: outcome("refused"),
+            expired: outcome("expired"),
+            offered: outcome("offered"),
+            skipped: outcome("skipped"),
         }
     }
 }
@@ -180,12 +201,36 @@ impl Default for ReservationMetrics {
 impl ReservationMetrics {
     /// Counts one decision.
     pub fn count(&self, outcome: Reserved) {
-        use crate::store::reservations::Status;
         match outcome {
             Reserved::Decided { replayed: true, .. } => self.replayed.increment(1),
-            Reserved::Decided { status: Status::Accepted, .. } => self.accepted.increment(1),
-            Reserved::Decided { status: Status::Rejected, .. } => self.rejected.increment(1),
+            Reserved::Decided { status: First::Accepted, .. } => self.accepted.increment(1),
+            Reserved::Decided { status: First::Rejected, .. } => self.rejected.increment(1),
+            Reserved::Decided { status: First::Held, .. } => self.held.increment(1),
+            Reserved::Decided { status: First::Waiting, .. } => self.waiting.increment(1),
             Reserved::Reused { .. } => self.reused.increment(1),
+            Reserved::HolderRequired | Reserved::TooManySeats { .. } | Reserved::NothingToReplace => {
+                self.invalid.increment(1);
+            }
+        }
+    }
+
+    /// Counts one confirmation, cancellation or extension, repeated ones too.
+    pub fn count_change(&self, change: Change, outcome: Changed) {
+        match (outcome, change) {
+            (Changed::Refused(_), _) => self.refused.increment(1),
+            (Changed::Done(_), Change::Confirm(_)) => self.confirmed.increment(1),
+            (Changed::Done(_), Change::Cancel) => self.cancelled.increment(1),
+            (Changed::Done(_), Change::Extend { .. }) => self.extended.increment(1),
+        }
+    }
+
+    /// Counts what became of a request that nobody asked about just then.
+    pub fn count_beside(&self, kind: EventKind) {
+        match kind {
+            EventKind::Expired => self.expired.increment(1),
+            EventKind::Offered => self.offered.increment(1),
+            EventKind::Skipped => self.skipped.increment(1),
+            _ => {}
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The wiring: what starts, in which order, and how it stops.
 //!
 //! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
-//! roll-up, accept. Stop, the other way round: accept no more, finish what is in flight, one last
+//! roll-up and the sweeper, accept. Stop, the other way round: accept no more, finish what is in flight, one last
 //! roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
@@ -28,6 +28,7 @@ use crate::metrics::ConnectionMetrics;
 use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
 use crate::partition::worker::Partition;
+use crate::reservations::sweeper;
 use crate::store;
 use crate::store::SummaryStore;
 use crate::store::sqlite::summary::SqliteSummary;
@@ -86,6 +87,8 @@ pub struct Running {
     schedule: Schedule,
     stop_rollup: CancellationToken,
     rollup: JoinHandle<()>,
+    stop_sweeper: CancellationToken,
+    sweeper: TaskTracker,
     partitions: Partitions,
     /// Held until everything is down.
     _data: DataDir,
@@ -121,6 +124,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let schedule = schedule::start(&config.rollup.schedule, rollup.clone())
         .await
         .map_err(|error| Error::Schedule(error.to_string()))?;
+
+    let stop_sweeper = CancellationToken::new();
+    let sweeper = sweeper::start(&partitions.workshops, partitions.alarms.clone(), &clock, &stop_sweeper);
 
     let draining = CancellationToken::new();
     let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
@@ -163,6 +169,8 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         schedule,
         stop_rollup,
         rollup: rollup_task,
+        stop_sweeper,
+        sweeper,
         partitions,
         _data: data,
     })
@@ -182,6 +190,8 @@ impl Running {
         if self.rollup.await.is_err() {
             tracing::error!("the roll-up's task ended in a panic");
         }
+        self.stop_sweeper.cancel();
+        self.sweeper.wait().await;
         self.partitions.stop().await;
     }
 }

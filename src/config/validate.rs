@@ -46,6 +46,14 @@ impl Config {
             );
             refuse("mailbox.deadline_ms", number(mailbox.deadline_ms), why);
         }
+        let reservations = &self.reservations;
+        if reservations.hold_ttl_ms > reservations.max_hold_ms {
+            let why = format!(
+                "must be at most {}",
+                beside(sources, "reservations.max_hold_ms", reservations.max_hold_ms)
+            );
+            refuse("reservations.hold_ttl_ms", number(reservations.hold_ttl_ms), why);
+        }
         for (key, address) in [("server.listen", server.listen), ("server.admin_listen", server.admin_listen)]
         {
             if !is_loopback(address) && self.auth.keys.is_empty() && !self.auth.open {

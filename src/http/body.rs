@@ -42,6 +42,11 @@ fn too_large(app: &App) -> Problem {
 }
 
 impl Body {
+    /// Whether nothing was sent, or nothing in JSON.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.0.is_empty() || self.0.trim_ascii() == b"null"
+    }
+
     /// Reads a JSON object of the given shape; fields that the shape does not name are ignored. What is
     /// no JSON is `invalid_json`; JSON of another shape is the route's own `wrong_shape`.
     pub(super) fn object<'a, T: Deserialize<'a>>(

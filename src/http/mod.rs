@@ -1,11 +1,16 @@
 //! The edge: bytes become types here, and answers become bytes.
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
-//! request into types; [`likes`] and [`reservations`] ask a feature and word its answer; [`problem`]
+//! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
+//! [`bookings`] (looking them up), [`workshops`] and [`events`] ask a feature and word its answer; [`problem`]
 //! words every error. [`observe`] counts what goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
 mod body;
+mod bookings;
+mod changes;
+mod events;
+mod fields;
 mod health;
 mod likes;
 mod noop;
@@ -18,5 +23,6 @@ mod reservations;
 pub mod router;
 mod schema;
 pub mod serve;
+mod workshops;
 
 pub use router::App;

@@ -44,16 +44,19 @@ async fn reserve(
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
     let workshop = segment(&uri, 2)?.and_then(|name| WorkshopName::parse(&name));
     let workshop = workshop.ok_or_else(Problem::not_found)?;
-    let (request, seats) = ReservationBody::parse(&body, &app)?;
+    let (request, wanted) = ReservationBody::parse(&body, &app)?;
     let answer = ReservationAnswer {
         workshop: workshop.as_str().to_owned(),
         request_id: request.as_str().to_owned(),
-        seats: seats.get(),
+        seats: wanted.seats.get(),
         status: "accepted",
         capacity: i64::from(u32::MAX),
         reserved: 1,
         replayed: false,
         reason: None,
+        state: None,
+        expires_at: None,
+        position: None,
     };
     Ok((StatusCode::CREATED, Json(answer)))
 }

@@ -43,6 +43,24 @@ pub(super) enum BodyRejections {
     BodyTooLarge(Problem),
 }
 
+/// What every route of a workshop may answer.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(super) enum Gone {
+    /// `gone`: the workshop was deleted.
+    #[response(status = 410, content_type = "application/problem+json")]
+    Gone(Problem),
+}
+
+/// Why something cannot be done with a request.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(super) enum Wrongs {
+    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`.
+    #[response(status = 409, content_type = "application/problem+json")]
+    Wrong(Problem),
+}
+
 /// What a partition may say instead of an outcome.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
@@ -64,11 +82,15 @@ pub(super) enum Refusals {
                        a key are those of this server's settings.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId, schema::Seats)),
+    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
+        schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
+        schema::WaitlistLength, schema::BookingState, schema::PageLimit, schema::From, schema::EventId,
+        super::workshops::WaitlistBody)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
-        (name = "reservations", description = "Whether there is a seat left in a workshop")
+        (name = "reservations", description = "Whether there is a seat left in a workshop"),
+        (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them")
     )
 )]
 struct Document;
@@ -97,6 +119,19 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("User", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_user_bytes),
             ("Seats", RefOr::T(Schema::Object(seats))) => {
                 seats.maximum = Some(Number::UInt(limits.max_seats_per_request as usize));
+            }
+            ("Holder", RefOr::T(Schema::Object(holder))) => holder.max_length = Some(limits.max_holder_bytes),
+            ("Capacity", RefOr::T(Schema::Object(capacity))) => {
+                capacity.maximum = Some(Number::UInt(limits.max_capacity as usize));
+            }
+            ("TtlMs", RefOr::T(Schema::Object(ttl))) => {
+                ttl.maximum = usize::try_from(limits.max_hold_ms).ok().map(Number::UInt);
+            }
+            ("WaitlistLength", RefOr::T(Schema::Object(length))) => {
+                length.maximum = Some(Number::UInt(limits.max_waitlist as usize));
+            }
+            ("PageLimit", RefOr::T(Schema::Object(limit))) => {
+                limit.maximum = Some(Number::UInt(limits.max_page as usize));
             }
             ("Items", RefOr::T(Schema::Array(items))) => items.max_items = Some(limits.max_items_per_read),
             _ => {}

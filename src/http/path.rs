@@ -10,7 +10,7 @@ use super::App;
 use super::problem::Problem;
 use crate::likes::{ItemId, UserId};
 use crate::names::decode_segment;
-use crate::reservations::WorkshopName;
+use crate::reservations::{RequestId, WorkshopName};
 
 /// The workshop of a path. As an argument of a handler it is looked at before the body is.
 #[derive(Debug)]
@@ -46,6 +46,13 @@ pub(super) fn segment(uri: &Uri, index: usize) -> Result<Option<Cow<'_, str>>, P
 pub(super) fn workshop(uri: &Uri) -> Result<WorkshopName, Problem> {
     segment(uri, 1)?.and_then(|name| WorkshopName::parse(&name)).ok_or_else(|| {
         Problem::bad_request("invalid_workshop_name", "a workshop's name matches ^[a-z][a-z0-9-]{0,31}$")
+    })
+}
+
+/// The request id of a path below a workshop's reservations.
+pub(super) fn request(uri: &Uri) -> Result<RequestId, Problem> {
+    segment(uri, 3)?.and_then(|id| RequestId::parse(&id)).ok_or_else(|| {
+        Problem::bad_request("invalid_request_id", "a request id matches ^[a-z0-9][a-z0-9-]{2,47}$")
     })
 }
 

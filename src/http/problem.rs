@@ -7,14 +7,15 @@ use utoipa::ToSchema;
 
 use super::schema;
 use crate::partition::Refusal;
+use crate::reservations::Refused;
 
 /// A problem document. `error` is the word to program against; `detail` is for people.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Problem {
     /// `urn:headcount:problem:` and the word.
     #[serde(rename = "type")]
-    #[schema(pattern = "^urn:headcount:problem:[a-z_]+$")]
-    kind: String,
+    #[schema(value_type = String, pattern = "^urn:headcount:problem:[a-z_]+$")]
+    kind: Box<str>,
     /// The status in words.
     title: &'static str,
     /// The HTTP status.
@@ -24,22 +25,33 @@ pub(crate) struct Problem {
     #[schema(schema_with = schema::error)]
     error: &'static str,
     /// What to do about it.
-    detail: String,
+    #[schema(value_type = String)]
+    detail: Box<str>,
     /// The field that is wrong, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<&'static str>,
+    /// The lowest capacity that needs no force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 0)]
+    minimum: Option<i64>,
+    /// When the workshop was deleted; ms since 1970.
+    #[serde(rename = "deletedAt", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    deleted_at: Option<i64>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, error: &'static str, detail: impl Into<String>) -> Self {
         Self {
-            kind: format!("urn:headcount:problem:{error}"),
+            kind: format!("urn:headcount:problem:{error}").into(),
             title: status.canonical_reason().unwrap_or("Error"),
             status: status.as_u16(),
             error,
-            detail: detail.into(),
+            detail: detail.into().into(),
             field: None,
+            minimum: None,
+            deleted_at: None,
         }
     }
 
@@ -51,9 +63,32 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", "no such path")
     }
 
+    pub(super) fn conflict(error: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, error, detail)
+    }
+
+    pub(super) fn with_minimum(mut self, minimum: i64) -> Self {
+        self.minimum = Some(minimum);
+        self
+    }
+
     pub(super) fn of_field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
         self
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Refusal(refusal) => refusal.into(),
+            Refused::Gone(gone) => {
+                let detail = "this workshop was deleted; `PUT` creates it again, with nothing in it";
+                let mut problem = Self::new(StatusCode::GONE, "gone", detail);
+                problem.deleted_at = Some(gone.deleted_at_ms);
+                problem
+            }
+        }
     }
 }
 

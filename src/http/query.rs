@@ -45,6 +45,22 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// How many entries a page has: from 1 to `max`, which it is if it is not said.
+    pub(super) fn limit(&self, max: u32) -> Result<u32, Problem> {
+        let invalid = || {
+            let detail = format!("`limit` is a whole number from 1 to {max}");
+            Problem::bad_request("invalid_query", detail).of_field("limit")
+        };
+        match self.one("limit")? {
+            None => Ok(max),
+            Some(text) => {
+                let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+                let limit = text.parse().ok().filter(|limit| plain && (1..=max).contains(limit));
+                limit.ok_or_else(invalid)
+            }
+        }
+    }
+
     /// A flag: `true`, `false`, or absent for false.
     pub(super) fn flag(&self, name: &'static str) -> Result<bool, Problem> {
         match self.one(name)? {

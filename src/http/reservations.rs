@@ -1,21 +1,24 @@
-//! The routes of reservations.
+//! Asking for seats.
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{Permit, Read, Write};
+use super::auth::{Permit, Write};
 use super::body::Body;
-use super::path::{Workshop, workshop};
+use super::fields::{flag, holder, text, whole};
+use super::path::Workshop;
 use super::problem::Problem;
 use super::schema;
-use crate::reservations::command::Reserved;
-use crate::reservations::{RequestId, Seats};
-use crate::store::reservations::Status;
+use crate::reservations::command::{First, Reserved, Wanted, WantedTerms};
+use crate::reservations::{RequestId, Seats, WorkshopName};
+use crate::store::bookings::Reason;
+
+const INVALID: &str = "invalid_reservation";
 
 /// A request for seats. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -26,26 +29,60 @@ pub(super) struct ReservationBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = schema::Seats, required)]
     seats: Option<&'a RawValue>,
+    /// Hold the seats, to confirm them later, instead of taking them for good.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    hold: Option<&'a RawValue>,
+    /// How long a hold lives, in ms from this request; absent, the workshop's `holdTtlMs`.
+    #[serde(rename = "ttlMs", borrow)]
+    #[schema(value_type = Option<schema::TtlMs>)]
+    ttl_ms: Option<&'a RawValue>,
+    /// For whom the seats are.
+    #[serde(borrow)]
+    #[schema(value_type = Option<schema::Holder>)]
+    holder: Option<&'a RawValue>,
+    /// Wait if there are not enough seats and the workshop has a waiting list.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    waitlist: Option<&'a RawValue>,
+    /// A request of this workshop whose seats are given up for these, in one step. Refused, it keeps them; what
+    /// replaces something never waits.
+    #[serde(borrow)]
+    #[schema(value_type = Option<schema::RequestId>)]
+    replaces: Option<&'a RawValue>,
 }
 
 impl ReservationBody<'_> {
-    pub(super) fn parse(body: &Body, app: &App) -> Result<(RequestId, Seats), Problem> {
+    pub(super) fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted), Problem> {
         let invalid = || {
             Problem::bad_request(
-                "invalid_reservation",
+                INVALID,
                 "a reservation is an object with `requestId` (^[a-z0-9][a-z0-9-]{2,47}$) and `seats`",
             )
         };
         let reservation: ReservationBody<'_> = body.object(invalid)?;
-        let request = reservation.request_id.and_then(|json| serde_json::from_str::<String>(json.get()).ok());
-        let request = request.and_then(|request| RequestId::parse(&request));
+        let request = reservation.request_id.and_then(text).and_then(|request| RequestId::parse(&request));
         let request = request.ok_or_else(|| invalid().of_field("requestId"))?;
         let max = app.limits.max_seats_per_request;
         let seats = reservation.seats.and_then(|json| Seats::parse(json.get(), max));
         let detail = || format!("`seats` is a whole number from 1 to {max}");
-        let seats =
-            seats.ok_or_else(|| Problem::bad_request("invalid_reservation", detail()).of_field("seats"))?;
-        Ok((request, seats))
+        let seats = seats.ok_or_else(|| Problem::bad_request(INVALID, detail()).of_field("seats"))?;
+        let replaces = match reservation.replaces {
+            None => None,
+            Some(json) => {
+                let replaced = text(json).and_then(|request| RequestId::parse(&request));
+                Some(replaced.ok_or_else(|| invalid().of_field("replaces"))?)
+            }
+        };
+        let terms = WantedTerms {
+            hold: flag(INVALID, "hold", reservation.hold)?,
+            ttl_ms: whole(INVALID, "ttlMs", reservation.ttl_ms, (1, app.limits.max_hold_ms))?,
+            holder: holder(INVALID, reservation.holder, app)?,
+            waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
+            replaces,
+        };
+        let terms = (terms != WantedTerms::default()).then(|| Box::new(terms));
+        Ok((request, Wanted { seats, terms }))
     }
 }
 
@@ -74,34 +111,30 @@ pub(super) struct ReservationAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::reason, required = false)]
     pub reason: Option<&'static str>,
+    /// Where the request is now; absent if it was accepted or rejected and that is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::state, required = false)]
+    pub state: Option<&'static str>,
+    /// When its hold or offer ends; ms since 1970. From this very millisecond on it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub expires_at: Option<i64>,
+    /// Its place on the waiting list; 1 is next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
+    pub position: Option<i64>,
 }
 
-/// A workshop's state.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct StatusAnswer {
-    #[schema(value_type = schema::Workshop)]
-    workshop: String,
-    #[schema(minimum = 0)]
-    capacity: i64,
-    #[schema(minimum = 0)]
-    reserved: i64,
-    #[schema(minimum = 0)]
-    accepted_requests: i64,
-    #[schema(minimum = 0)]
-    rejected_requests: i64,
-    #[schema(minimum = 0)]
-    accepted_seats: i64,
-}
-
-/// Take seats, all of them or none. The same `requestId` again gets the first answer and takes nothing.
+/// Take or hold seats, all of them or none. The same `requestId` again gets the first answer and takes nothing.
 #[utoipa::path(post, path = "/workshops/{workshop}/reservations", tag = "reservations",
     params(("workshop" = schema::Workshop, Path)),
     request_body = ReservationBody,
     responses(
-        (status = 201, body = ReservationAnswer, description = "accepted"),
+        (status = 201, body = ReservationAnswer, description = "accepted, or held"),
+        (status = 202, body = ReservationAnswer, description = "waiting"),
         (status = 409, body = ReservationAnswer, description = "rejected"),
         (status = 422, body = Problem, content_type = "application/problem+json", description = "request_id_reused"),
+        super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn reserve(
     _permit: Permit<Write>,
@@ -109,51 +142,59 @@ pub(super) async fn reserve(
     Workshop(workshop): Workshop,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let (request, seats) = ReservationBody::parse(&body, &app)?;
-    match app.workshops.reserve(workshop.clone(), request.clone(), seats).await? {
-        Reserved::Decided { status, capacity, reserved, replayed } => {
-            let (code, reason) = match status {
-                Status::Accepted => (StatusCode::CREATED, None),
-                Status::Rejected => (StatusCode::CONFLICT, Some("not_enough_seats")),
+    let (request, wanted) = ReservationBody::parse(&body, &app)?;
+    let seats = wanted.seats.get();
+    let reserved = app.workshops.request(workshop.clone(), request.clone(), wanted).await?;
+    answer(&workshop, &request, seats, reserved)
+}
+
+fn answer(
+    workshop: &WorkshopName,
+    request: &RequestId,
+    seats: u32,
+    reserved: Reserved,
+) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
+    match reserved {
+        Reserved::Decided { status, reason, capacity, reserved, replayed, life } => {
+            let code = match status {
+                First::Accepted | First::Held => StatusCode::CREATED,
+                First::Waiting => StatusCode::ACCEPTED,
+                First::Rejected => StatusCode::CONFLICT,
             };
             let answer = ReservationAnswer {
                 workshop: workshop.as_str().to_owned(),
                 request_id: request.as_str().to_owned(),
-                seats: seats.get(),
+                seats,
                 status: status.as_str(),
                 capacity,
                 reserved,
                 replayed,
-                reason,
+                reason: reason.map(Reason::as_str),
+                state: life.map(|life| life.state.as_str()),
+                expires_at: life.and_then(|life| life.expires_at_ms),
+                position: life.and_then(|life| life.position),
             };
             Ok((code, Json(answer)))
         }
-        Reserved::Reused { first_seats } => {
-            let detail = format!("this requestId was first used with {first_seats} seats");
+        Reserved::Reused { field, first_seats } => {
+            let detail = match field {
+                "seats" => format!("this requestId was first used with {first_seats} seats"),
+                _ => format!("this requestId was first used with another `{field}`"),
+            };
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Err(Problem::new(status, "request_id_reused", detail).of_field("seats"))
+            Err(Problem::new(status, "request_id_reused", detail).of_field(field))
+        }
+        Reserved::HolderRequired => {
+            let detail = "this workshop limits the seats of a holder: name the `holder`";
+            Err(Problem::bad_request("holder_required", detail).of_field("holder"))
+        }
+        Reserved::TooManySeats { max } => {
+            let detail = format!("`seats` is a whole number from 1 to {max} in this workshop");
+            Err(Problem::bad_request(INVALID, detail).of_field("seats"))
+        }
+        Reserved::NothingToReplace => {
+            let detail = "there is no such request to replace";
+            Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail).of_field("replaces"))
         }
     }
-}
-
-/// A workshop's state now. One that nobody has reserved in shows the defaults, and nothing is stored.
-#[utoipa::path(get, path = "/workshops/{workshop}/status", tag = "reservations",
-    params(("workshop" = schema::Workshop, Path)),
-    responses((status = 200, body = StatusAnswer, description = "its state"),
-        super::openapi::Rejections, super::openapi::Refusals))]
-pub(super) async fn status(
-    _permit: Permit<Read>,
-    State(app): State<App>,
-    uri: Uri,
-) -> Result<Json<StatusAnswer>, Problem> {
-    let name = workshop(&uri)?;
-    let workshop = app.workshops.status(name.clone()).await?;
-    Ok(Json(StatusAnswer {
-        workshop: name.as_str().to_owned(),
-        capacity: workshop.capacity,
-        reserved: workshop.reserved,
-        accepted_requests: workshop.accepted_requests,
-        rejected_requests: workshop.rejected_requests,
-        accepted_seats: workshop.accepted_seats,
-    }))
 }

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
-use super::{health, likes, noop, openapi, path, reservations};
+use super::{bookings, changes, events, health, likes, noop, openapi, path, reservations, workshops};
 use crate::config::Config;
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
@@ -67,6 +67,13 @@ pub struct Limits {
     pub max_user_bytes: usize,
     pub max_items_per_read: usize,
     pub max_seats_per_request: u32,
+    pub max_capacity: u32,
+    pub max_hold_ms: u64,
+    pub max_waitlist: u32,
+    pub max_holder_bytes: usize,
+    pub max_page: u32,
+    pub max_event_streams: usize,
+    pub event_keepalive: Duration,
     pub request_timeout: Duration,
     pub retry_after_s: u32,
 }
@@ -79,6 +86,13 @@ impl From<&Config> for Limits {
             max_user_bytes: config.likes.max_user_bytes,
             max_items_per_read: config.likes.max_items_per_read,
             max_seats_per_request: config.reservations.max_seats_per_request,
+            max_capacity: config.reservations.max_capacity,
+            max_hold_ms: config.reservations.max_hold_ms,
+            max_waitlist: config.reservations.max_waitlist,
+            max_holder_bytes: config.reservations.max_holder_bytes,
+            max_page: config.reservations.max_page,
+            max_event_streams: config.reservations.max_event_streams,
+            event_keepalive: Duration::from_millis(config.reservations.event_keepalive_ms),
             request_timeout: Duration::from_millis(config.server.request_timeout_ms),
             retry_after_s: config.server.retry_after_s,
         }
@@ -122,8 +136,15 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(likes::totals))
         .routes(routes!(likes::total, likes::post_like, likes::delete))
         .routes(routes!(likes::like, likes::unlike, likes::liked))
-        .routes(routes!(reservations::reserve))
-        .routes(routes!(reservations::status))
+        .routes(routes!(workshops::list))
+        .routes(routes!(workshops::configuration, workshops::configure, workshops::delete))
+        .routes(routes!(workshops::status))
+        .routes(routes!(events::stream))
+        .routes(routes!(bookings::list, reservations::reserve))
+        .routes(routes!(bookings::show))
+        .routes(routes!(changes::confirm))
+        .routes(routes!(changes::cancel))
+        .routes(routes!(changes::extend))
 }
 
 /// The admin listener's routes.

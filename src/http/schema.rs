@@ -7,6 +7,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::store::bookings::{Reason, State};
+
 #[derive(Debug)]
 pub(super) struct Item;
 #[derive(Debug)]
@@ -19,6 +21,26 @@ pub(super) struct Workshop;
 pub(super) struct RequestId;
 #[derive(Debug)]
 pub(super) struct Seats;
+#[derive(Debug)]
+pub(super) struct Capacity;
+#[derive(Debug)]
+pub(super) struct TtlMs;
+#[derive(Debug)]
+pub(super) struct Holder;
+#[derive(Debug)]
+pub(super) struct Time;
+#[derive(Debug)]
+pub(super) struct Policy;
+#[derive(Debug)]
+pub(super) struct WaitlistLength;
+#[derive(Debug)]
+pub(super) struct BookingState;
+#[derive(Debug)]
+pub(super) struct PageLimit;
+#[derive(Debug)]
+pub(super) struct From;
+#[derive(Debug)]
+pub(super) struct EventId;
 
 impl ToSchema for Item {}
 impl ToSchema for Items {}
@@ -26,6 +48,16 @@ impl ToSchema for User {}
 impl ToSchema for Workshop {}
 impl ToSchema for RequestId {}
 impl ToSchema for Seats {}
+impl ToSchema for Capacity {}
+impl ToSchema for TtlMs {}
+impl ToSchema for Holder {}
+impl ToSchema for Time {}
+impl ToSchema for Policy {}
+impl ToSchema for WaitlistLength {}
+impl ToSchema for BookingState {}
+impl ToSchema for PageLimit {}
+impl ToSchema for From {}
+impl ToSchema for EventId {}
 
 /// Neither `.` nor `..`, and no control character.
 const FREE_NAME: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f]+$";
@@ -94,6 +126,79 @@ impl PartialSchema for Seats {
     }
 }
 
+fn number(minimum: usize, example: i64, description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(minimum))
+        .examples([example])
+        .description(Some(description))
+}
+
+impl PartialSchema for Capacity {
+    fn schema() -> RefOr<Schema> {
+        number(0, 100, "A number of seats, at most `reservations.max_capacity`").into()
+    }
+}
+
+impl PartialSchema for TtlMs {
+    fn schema() -> RefOr<Schema> {
+        number(1, 60_000, "Milliseconds, at most `reservations.max_hold_ms`").into()
+    }
+}
+
+impl PartialSchema for Time {
+    fn schema() -> RefOr<Schema> {
+        let description = "Milliseconds since 1970";
+        number(0, 1_900_000_000_000, description).maximum(Some(4_000_000_000_000_000_usize)).into()
+    }
+}
+
+impl PartialSchema for WaitlistLength {
+    fn schema() -> RefOr<Schema> {
+        number(0, 100, "A number of requests, at most `reservations.max_waitlist`").into()
+    }
+}
+
+impl PartialSchema for PageLimit {
+    fn schema() -> RefOr<Schema> {
+        number(1, 50, "A number of entries, at most `reservations.max_page`").into()
+    }
+}
+
+impl PartialSchema for Holder {
+    fn schema() -> RefOr<Schema> {
+        let description = "The person whom seats are for. Its UTF-8 has at most `reservations.max_holder_bytes` bytes, \
+                           which are `maxLength` characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "ada", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for EventId {
+    fn schema() -> RefOr<Schema> {
+        text("^[0-9]{1,15}-[0-9]{1,15}$", "1-7", "The id of an event").into()
+    }
+}
+
+impl PartialSchema for Policy {
+    fn schema() -> RefOr<Schema> {
+        let description = "`strict`: the longest waiting one is next, and free seats are kept for it. `fit_first`: the \
+                           longest waiting one of those whom the free seats are enough for.";
+        word(&["strict", "fit_first"], description).into()
+    }
+}
+
+impl PartialSchema for From {
+    fn schema() -> RefOr<Schema> {
+        word(&["start", "now"], "The beginning of the log, or its end").into()
+    }
+}
+
+impl PartialSchema for BookingState {
+    fn schema() -> RefOr<Schema> {
+        state().into()
+    }
+}
+
 /// A text that is one of some words.
 fn word(words: &[&'static str], description: &str) -> Object {
     ObjectBuilder::new()
@@ -108,36 +213,59 @@ pub(super) fn healthy() -> Object {
 }
 
 pub(super) fn decision() -> Object {
-    word(&["accepted", "rejected"], "The first decision")
+    word(&["accepted", "rejected", "held", "waiting"], "The first decision")
 }
 
 pub(super) fn reason() -> Object {
-    word(&["not_enough_seats"], "Why it was rejected; absent otherwise")
+    word(&Reason::ALL.map(Reason::as_str), "Why it was rejected; absent otherwise")
+}
+
+pub(super) fn state() -> Object {
+    word(&State::ALL.map(State::as_str), "Where the request is now")
+}
+
+pub(super) fn event() -> Object {
+    word(&super::events::words(), "What happened")
 }
 
 /// Every `error` that a [`Problem`](super::problem::Problem) can say.
 pub(super) fn error() -> Object {
     let words = [
+        "already_cancelled",
+        "already_confirmed",
+        "already_rejected",
         "body_too_large",
+        "capacity_in_use",
         "disk_full",
         "forbidden",
+        "gone",
+        "hold_expired",
+        "holder_required",
         "incomplete_body",
+        "invalid_confirmation",
+        "invalid_event_id",
+        "invalid_extension",
         "invalid_item",
         "invalid_json",
         "invalid_like",
         "invalid_query",
+        "invalid_request_id",
         "invalid_reservation",
         "invalid_user",
+        "invalid_workshop",
         "invalid_workshop_name",
         "method_not_allowed",
+        "more_than_held",
         "not_found",
         "not_ready",
         "outcome_unknown",
         "overloaded",
         "request_id_reused",
         "request_timeout",
+        "still_waiting",
         "unauthorized",
         "unavailable",
+        "version_mismatch",
     ];
     word(&words, "One word for one cause")
 }

@@ -5,85 +5,133 @@
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
-
-use super::command::{Command, Reserved};
-use super::decide::{Decision, new_workshop, reserve};
-use super::types::{RequestId, Seats};
+use super::alarm::Alarm;
+use super::batch::{Batch, Outcome, view};
+use super::command::{Command, Gone, LogPage, METRICS, OrGone, Question, Shown, Swept, View};
+use super::decide::{Defaults, Due};
+use super::feeds::Feeds;
+use super::types::{RequestId, WorkshopName};
 use crate::partition::{Decided, Resident};
-use crate::store::reservations::{
-    Attempt, AttemptKey, ReservationChanges, Workshop, WorkshopChange, WorkshopKey,
-};
-use crate::store::{Error, ReservationsStore, Saved};
+use crate::store::bookings::{EventKind, Filter, Listed, ListedPage};
+use crate::store::reservations::{AttemptKey, Workshop, WorkshopKey};
+use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
+
+/// Most events in one request's history.
+const HISTORY: u32 = 1_000;
 
 /// The reservation actors of one partition.
 #[derive(Debug)]
 pub struct ReservationActors {
-    workshops: Resident<Arc<str>, (WorkshopKey, Workshop)>,
-    default_capacity: u32,
+    workshops: Resident<Arc<str>, Kept>,
+    pub(super) default_capacity: u32,
+    pub(super) defaults: Defaults,
+    feeds: Feeds,
+    alarm: Alarm,
+    /// To be told of once they are committed.
+    uncommitted: Uncommitted,
 }
 
-/// A workshop's place among those that the batch names.
-type Slot = usize;
-
-/// What a batch touches, as loaded and as decided so far.
-#[derive(Default)]
-struct Batch<'a> {
-    slots: HashMap<&'a str, Slot>,
-    workshops: Vec<Touched<'a>>,
-    attempts: HashMap<(Slot, &'a str), Option<Attempt>>,
-    first_decisions: Vec<(Slot, &'a RequestId, Attempt)>,
+/// What is kept in memory of a workshop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) key: WorkshopKey,
+    pub(super) workshop: Workshop,
+    pub(super) due: Due,
 }
 
-struct Touched<'a> {
-    name: &'a super::WorkshopName,
-    /// `None` for a workshop that nobody has reserved in yet.
-    key: Option<WorkshopKey>,
-    loaded: Workshop,
-    now: Workshop,
+impl Default for Kept {
+    fn default() -> Self {
+        Self { key: WorkshopKey(0), workshop: Workshop::default(), due: Due::default() }
+    }
 }
 
-enum Outcome {
-    Reserved(Reserved),
-    Status(Workshop),
+#[derive(Debug, Default)]
+struct Uncommitted {
+    workshops: Vec<Arc<str>>,
+    side_effects: Vec<EventKind>,
+    /// What a sweep has found: the next time that something is due; absent where there was no sweep.
+    next_due_at_ms: Option<Option<i64>>,
+    /// When the first of the new holds ends.
+    first_end_at_ms: Option<i64>,
+}
+
+/// What the actors of a partition are made with.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Seats of a workshop that springs up.
+    pub default_capacity: u32,
+    /// See [`Defaults`].
+    pub defaults: Defaults,
+    /// Most workshops in memory.
+    pub max_resident: usize,
+    /// Whom to tell of what is committed.
+    pub feeds: Feeds,
+    /// What to set when holds are made.
+    pub alarm: Alarm,
 }
 
 impl ReservationActors {
-    /// Actors with at most `max_resident` workshops in memory. A workshop springs up with
-    /// `default_capacity` seats.
+    /// Actors with nothing in memory yet.
     #[must_use]
-    pub fn new(default_capacity: u32, max_resident: usize) -> Self {
-        Self { workshops: Resident::new(max_resident), default_capacity }
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            workshops: Resident::new(setup.max_resident),
+            default_capacity: setup.default_capacity,
+            defaults: setup.defaults,
+            feeds: setup.feeds,
+            alarm: setup.alarm,
+            uncommitted: Uncommitted::default(),
+        }
     }
 
-    /// Decides commands in order and saves what changed.
+    /// Decides commands in order and saves what changed. Runs of commands on keys are loaded and saved
+    /// together; a command that reads a range or deletes stands alone between them.
     ///
     /// # Errors
     /// The store's.
-    pub fn decide<S: ReservationsStore>(
+    pub fn decide<S: ReservationsStore + BookingsStore>(
         &mut self,
         store: &mut S,
         commands: &mut [&mut Command],
         exclusive: bool,
         now_ms: i64,
     ) -> Result<Decided, Error> {
-        if commands.is_empty() {
-            return Ok(Decided::Ready);
-        }
         if !exclusive {
             self.forget();
         }
+        for run in commands.chunk_by_mut(|a, b| a.is_on_keys() && b.is_on_keys()) {
+            let decided = match run {
+                [one] if !one.is_on_keys() => self.decide_alone(store, one, now_ms)?,
+                run => self.decide_together(store, run, now_ms)?,
+            };
+            if decided == Decided::Conflict {
+                return Ok(Decided::Conflict);
+            }
+        }
+        Ok(Decided::Ready)
+    }
+
+    fn decide_together<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        commands: &mut [&mut Command],
+        now_ms: i64,
+    ) -> Result<Decided, Error> {
         let shared: Vec<&Command> = commands.iter().map(|command| &**command).collect();
-        let mut batch = Batch::default();
-        batch.load(self, store, &shared)?;
-        let outcomes: Vec<Outcome> = shared.iter().map(|command| batch.decide_one(command, now_ms)).collect();
+        let mut batch = Batch::load(self, store, &shared)?;
+        let mut outcomes = Vec::with_capacity(shared.len());
+        for command in shared {
+            outcomes.push(batch.decide_one(self, store, command, now_ms)?);
+        }
         if batch.save(self, store, now_ms)? == Saved::Conflict {
             return Ok(Decided::Conflict);
         }
         for (command, outcome) in commands.iter_mut().zip(outcomes) {
             match (&mut **command, outcome) {
-                (Command::Reserve { reply, .. }, Outcome::Reserved(reserved)) => reply.set(reserved),
-                (Command::Status { reply, .. }, Outcome::Status(workshop)) => reply.set(workshop),
+                (Command::Reserve { reply, .. }, Some(Outcome::Reserved(reserved))) => reply.set(reserved),
+                (Command::Change { reply, .. }, Some(Outcome::Changed(changed))) => reply.set(changed),
+                (Command::Configure { reply, .. }, Some(Outcome::Set(set))) => reply.set(set),
+                (Command::Status { reply, .. }, Some(Outcome::Status(status))) => reply.set(status),
                 // A command without its outcome answers `outcome_unknown`; no arm above makes one.
                 _ => {}
             }
@@ -91,9 +139,222 @@ impl ReservationActors {
         Ok(Decided::Ready)
     }
 
+    fn decide_alone<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        command: &mut Command,
+        now_ms: i64,
+    ) -> Result<Decided, Error> {
+        match command {
+            Command::Delete { workshop, reply } => reply.set(self.delete(store, workshop, now_ms)?),
+            Command::Show { workshop, request, reply } => {
+                reply.set(self.show(store, workshop, request, now_ms)?);
+            }
+            Command::List { workshop, question, reply } => {
+                reply.set(self.list(store, workshop, question, now_ms)?);
+            }
+            Command::Events { workshop, after, limit, reply } => {
+                reply.set(self.events(store, workshop, *after, *limit)?);
+            }
+            Command::Workshops { after, limit, reply } => {
+                reply.set(list_workshops(store, after, *limit, now_ms)?);
+            }
+            Command::Sweep { reply } => match self.sweep(store, now_ms)? {
+                Some(swept) => reply.set(swept),
+                None => return Ok(Decided::Conflict),
+            },
+            _ => {}
+        }
+        Ok(Decided::Ready)
+    }
+
+    /// The key of a workshop, if it is there.
+    fn key<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        name: &WorkshopName,
+    ) -> Result<OrGone<Option<WorkshopKey>>, Error> {
+        if let Some(kept) = self.kept(name.as_str()) {
+            return Ok(Ok(Some(kept.key)));
+        }
+        if let Some((key, _)) = store.load_workshops(&[name.as_str()])?.into_iter().next().flatten() {
+            return Ok(Ok(Some(key)));
+        }
+        let tombstone = store.load_tombstones(&[name.as_str()])?.into_iter().next().flatten();
+        Ok(tombstone.map_or(Ok(None), |deleted_at_ms| Err(Gone { deleted_at_ms })))
+    }
+
+    fn delete<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        name: &WorkshopName,
+        now_ms: i64,
+    ) -> Result<OrGone<Option<i64>>, Error> {
+        let key = match self.key(store, name)? {
+            Ok(Some(key)) => key,
+            Ok(None) => return Ok(Ok(None)),
+            Err(gone) => return Ok(Err(gone)),
+        };
+        store.delete_workshop(key, name.as_str(), now_ms)?;
+        self.workshops.remove(name.as_str());
+        self.happened(name, std::iter::empty());
+        self.ends_at(now_ms);
+        Ok(Ok(Some(now_ms)))
+    }
+
+    fn show<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        name: &WorkshopName,
+        request: &RequestId,
+        now_ms: i64,
+    ) -> Result<OrGone<Option<Box<Shown>>>, Error> {
+        let workshop = match self.key(store, name)? {
+            Ok(Some(workshop)) => workshop,
+            Ok(None) => return Ok(Ok(None)),
+            Err(gone) => return Ok(Err(gone)),
+        };
+        let key = [AttemptKey { workshop, request: request.as_str() }];
+        let Some(attempt) = store.load_attempts(&key)?.into_iter().next().flatten() else {
+            return Ok(Ok(None));
+        };
+        let booking = store.load_bookings(&key)?.into_iter().next().flatten();
+        let holder = booking.as_ref().and_then(|booking| booking.terms.holder);
+        let holder = match holder {
+            Some(holder) => store.holder_name(holder)?,
+            None => None,
+        };
+        let position = match booking.as_ref().and_then(|booking| booking.place) {
+            Some(place) => Some(store.waiters_before(workshop, place)? + 1),
+            None => None,
+        };
+        if booking.as_ref().is_some_and(|booking| booking.is_due(now_ms)) {
+            store.mark_time(now_ms)?;
+        }
+        let history = store.history(workshop, request.as_str(), HISTORY)?;
+        let listed = Listed { request: request.shared(), attempt, booking, holder };
+        Ok(Ok(Some(Box::new(Shown { listed, position, history, now_ms }))))
+    }
+
+    fn list<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        name: &WorkshopName,
+        question: &Question,
+        now_ms: i64,
+    ) -> Result<OrGone<(ListedPage, i64)>, Error> {
+        let workshop = match self.key(store, name)? {
+            Ok(Some(workshop)) => workshop,
+            Ok(None) => return Ok(Ok((ListedPage::default(), now_ms))),
+            Err(gone) => return Ok(Err(gone)),
+        };
+        let holder = match &question.holder {
+            None => None,
+            Some(name) => match store.load_holders(&[name.as_str()])?.into_iter().next().flatten() {
+                Some(holder) => Some(holder),
+                None => return Ok(Ok((ListedPage::default(), now_ms))),
+            },
+        };
+        let filter = Filter { state: question.state, holder };
+        let page = store.list_requests(workshop, filter, &question.after, question.limit, now_ms)?;
+        let due = |listed: &Listed| listed.booking.as_ref().is_some_and(|booking| booking.is_due(now_ms));
+        // Whoever is left out because of its state has been told of, too.
+        if question.state.is_some() || page.requests.iter().any(due) {
+            store.mark_time(now_ms)?;
+        }
+        Ok(Ok((page, now_ms)))
+    }
+
+    fn events<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        name: &WorkshopName,
+        after: i64,
+        limit: u32,
+    ) -> Result<OrGone<Option<LogPage>>, Error> {
+        let key = match self.key(store, name)? {
+            Ok(Some(key)) => key,
+            Ok(None) => return Ok(Ok(None)),
+            Err(gone) => return Ok(Err(gone)),
+        };
+        let events = store.events(key, after, limit)?;
+        let last_event = match self.kept(name.as_str()) {
+            Some(kept) => kept.workshop.last_event,
+            None => {
+                let found = store.load_workshops(&[name.as_str()])?.into_iter().next().flatten();
+                found.map_or(0, |(_, workshop)| workshop.last_event)
+            }
+        };
+        Ok(Ok(Some(LogPage { key: key.0, events, last_event })))
+    }
+
+    /// `None` is a conflict.
+    fn sweep<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        now_ms: i64,
+    ) -> Result<Option<Swept>, Error> {
+        let rows_are_left = store.sweep_workshops(self.defaults.chunk)?;
+        let names = store.due_workshops(now_ms, self.defaults.chunk)?;
+        let names: Vec<WorkshopName> = names.iter().filter_map(|name| WorkshopName::parse(name)).collect();
+        if !names.is_empty() {
+            let mut batch = Batch::load_named(self, store, &names)?;
+            batch.sweep(self, store, self.defaults.chunk, now_ms)?;
+            if batch.save(self, store, now_ms)? == Saved::Conflict {
+                return Ok(None);
+            }
+        }
+        let next_at_ms = if rows_are_left { Some(now_ms) } else { store.next_due_at_ms()? };
+        self.uncommitted.next_due_at_ms = Some(next_at_ms);
+        self.uncommitted.first_end_at_ms = None;
+        Ok(Some(Swept { next_at_ms }))
+    }
+
+    /// Remembers that something is due at a time.
+    pub(super) fn ends_at(&mut self, at_ms: i64) {
+        let first = self.uncommitted.first_end_at_ms.unwrap_or(i64::MAX);
+        self.uncommitted.first_end_at_ms = Some(first.min(at_ms));
+    }
+
+    /// What memory has of a workshop.
+    pub(super) fn kept(&mut self, name: &str) -> Option<Kept> {
+        self.workshops.get(name).copied()
+    }
+
+    pub(super) fn keep(&mut self, name: Arc<str>, kept: Kept) {
+        self.workshops.insert(name, kept);
+    }
+
+    /// Remembers that a workshop's listeners are to be told.
+    pub(super) fn happened(&mut self, name: &WorkshopName, beside: impl Iterator<Item = EventKind>) {
+        if self.feeds.has_listeners() {
+            self.uncommitted.workshops.push(name.shared());
+        }
+        self.uncommitted.side_effects.extend(beside);
+    }
+
+    /// What was decided is committed: now others may hear of it.
+    pub fn committed(&mut self) {
+        let uncommitted = std::mem::take(&mut self.uncommitted);
+        let Uncommitted { workshops, side_effects, next_due_at_ms, first_end_at_ms } = uncommitted;
+        if let Some(next_at_ms) = next_due_at_ms {
+            self.alarm.set(next_at_ms);
+        }
+        if let Some(at_ms) = first_end_at_ms {
+            self.alarm.bring_forward(at_ms);
+        }
+        for workshop in workshops {
+            self.feeds.tell(&workshop);
+        }
+        for kind in side_effects {
+            METRICS.count_beside(kind);
+        }
+    }
+
     /// Drops all memory, after a failure.
     pub fn forget(&mut self) {
         self.workshops.clear();
+        self.uncommitted = Uncommitted::default();
     }
 
     /// Drops what nobody touched for an idle period.
@@ -108,141 +369,25 @@ impl ReservationActors {
     }
 }
 
-impl<'a> Batch<'a> {
-    fn load<S: ReservationsStore>(
-        &mut self,
-        actors: &mut ReservationActors,
-        store: &mut S,
-        commands: &[&'a Command],
-    ) -> Result<(), Error> {
-        let mut requests = Vec::with_capacity(commands.len());
-        for command in commands {
-            match command {
-                Command::Reserve { workshop, request, .. } => {
-                    requests.push((self.slot(actors, workshop), request.as_str()));
-                }
-                Command::Status { workshop, .. } => {
-                    self.slot(actors, workshop);
-                }
-            }
+fn list_workshops<S: BookingsStore>(
+    store: &mut S,
+    after: &str,
+    limit: u32,
+    now_ms: i64,
+) -> Result<Vec<(String, View)>, Error> {
+    let page = store.list_workshops(after, limit)?;
+    let mut listed = Vec::with_capacity(page.len());
+    let mut saw_expiry = false;
+    for (name, key, workshop) in page {
+        let mut due = Due::default();
+        if workshop.held > 0 {
+            due.seats = store.due_seats(key, i64::MIN, now_ms)?.seats;
+            saw_expiry |= due.seats > 0;
         }
-        let missing: Vec<&mut Touched<'a>> = self.workshops.iter_mut().filter(|w| w.key.is_none()).collect();
-        let names: Vec<&str> = missing.iter().map(|workshop| workshop.name.as_str()).collect();
-        for (place, found) in missing.into_iter().zip(store.load_workshops(&names)?) {
-            if let Some((key, workshop)) = found {
-                actors.workshops.insert(place.name.shared(), (key, workshop));
-                *place = Touched { name: place.name, key: Some(key), loaded: workshop, now: workshop };
-            }
-        }
-        self.load_attempts(store, &requests)
+        listed.push((name, view(Some(key), workshop, due)));
     }
-
-    fn slot(&mut self, actors: &mut ReservationActors, name: &'a super::WorkshopName) -> Slot {
-        *self.slots.entry(name.as_str()).or_insert_with(|| {
-            let resident = actors.workshops.get(name.as_str()).copied();
-            let workshop = resident.map_or_else(|| new_workshop(actors.default_capacity), |(_, found)| found);
-            let key = resident.map(|(key, _)| key);
-            self.workshops.push(Touched { name, key, loaded: workshop, now: workshop });
-            self.workshops.len() - 1
-        })
+    if saw_expiry {
+        store.mark_time(now_ms)?;
     }
-
-    fn load_attempts<S: ReservationsStore>(
-        &mut self,
-        store: &mut S,
-        requests: &[(Slot, &'a str)],
-    ) -> Result<(), Error> {
-        let mut places = Vec::with_capacity(requests.len());
-        let mut keys = Vec::with_capacity(requests.len());
-        for &(slot, request) in requests {
-            let first_mention = self.attempts.insert((slot, request), None).is_none();
-            let key = self.workshops.get(slot).and_then(|workshop| workshop.key);
-            if let (true, Some(workshop)) = (first_mention, key) {
-                places.push((slot, request));
-                keys.push(AttemptKey { workshop, request });
-            }
-        }
-        for (place, attempt) in places.into_iter().zip(store.load_attempts(&keys)?) {
-            self.attempts.insert(place, attempt);
-        }
-        Ok(())
-    }
-
-    fn decide_one(&mut self, command: &'a Command, now_ms: i64) -> Outcome {
-        match command {
-            Command::Reserve { workshop, request, seats, .. } => {
-                let slot = self.slots.get(workshop.as_str()).copied().unwrap_or(Slot::MAX);
-                Outcome::Reserved(self.reserve(slot, request, *seats, now_ms))
-            }
-            Command::Status { workshop, .. } => {
-                let touched = self.slots.get(workshop.as_str()).and_then(|slot| self.workshops.get(*slot));
-                Outcome::Status(touched.map_or_else(|| new_workshop(0), |touched| touched.now))
-            }
-        }
-    }
-
-    fn reserve(&mut self, slot: Slot, request: &'a RequestId, seats: Seats, now_ms: i64) -> Reserved {
-        let known = self.attempts.entry((slot, request.as_str())).or_default();
-        let Some(workshop) = self.workshops.get_mut(slot) else {
-            return Reserved::Reused { first_seats: 0 };
-        };
-        let (attempt, replayed) = match reserve(workshop.now, *known, seats, now_ms) {
-            Decision::First(attempt, after) => {
-                *known = Some(attempt);
-                workshop.now = after;
-                self.first_decisions.push((slot, request, attempt));
-                (attempt, false)
-            }
-            Decision::Replay(attempt) => (attempt, true),
-            Decision::Reused(attempt) => return Reserved::Reused { first_seats: attempt.seats },
-        };
-        Reserved::Decided {
-            status: attempt.status,
-            capacity: workshop.now.capacity,
-            reserved: attempt.reserved_after,
-            replayed,
-        }
-    }
-
-    fn save<S: ReservationsStore>(
-        &mut self,
-        actors: &mut ReservationActors,
-        store: &mut S,
-        now_ms: i64,
-    ) -> Result<Saved, Error> {
-        self.create_workshops(store, now_ms)?;
-        let mut changes = ReservationChanges::default();
-        for workshop in &mut self.workshops {
-            let Some(key) = workshop.key else { continue };
-            if workshop.now == workshop.loaded {
-                changes.rests_on.push(key);
-                continue;
-            }
-            workshop.now.version = workshop.loaded.version + 1;
-            changes.workshops.push(WorkshopChange { key, before: workshop.loaded, after: workshop.now });
-        }
-        for (slot, request, attempt) in &self.first_decisions {
-            if let Some(workshop) = self.workshops.get(*slot).and_then(|workshop| workshop.key) {
-                changes.attempts.push((AttemptKey { workshop, request: request.as_str() }, *attempt));
-            }
-        }
-        let saved = store.save_reservations(&changes)?;
-        for workshop in &self.workshops {
-            if let Some(key) = workshop.key {
-                actors.workshops.insert(workshop.name.shared(), (key, workshop.now));
-            }
-        }
-        Ok(saved)
-    }
-
-    /// Workshops spring up at their first decision, empty; what was decided is saved like any change.
-    fn create_workshops<S: ReservationsStore>(&mut self, store: &mut S, now_ms: i64) -> Result<(), Error> {
-        let new: Vec<&mut Touched<'a>> =
-            self.workshops.iter_mut().filter(|w| w.key.is_none() && w.now != w.loaded).collect();
-        let rows: Vec<(&str, Workshop)> = new.iter().map(|w| (w.name.as_str(), w.loaded)).collect();
-        for (place, key) in new.into_iter().zip(store.create_workshops(&rows, now_ms)?) {
-            place.key = Some(key);
-        }
-        Ok(())
-    }
+    Ok(listed)
 }

@@ -4,13 +4,27 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::names::is_free_name;
+
 /// A workshop's name: `^[a-z][a-z0-9-]{0,31}$`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkshopName(Arc<str>);
 
 /// The caller's id of one attempt: `^[a-z0-9][a-z0-9-]{2,47}$`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(Box<str>);
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId(Arc<str>);
+
+/// The person whom seats are for, as the application knows it. Stored in one row of its own; everything
+/// else holds a surrogate.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct HolderName(Arc<str>);
+
+impl std::fmt::Debug for HolderName {
+    /// Not the name: what is logged by mistake cannot be forgotten.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HolderName(…)")
+    }
+}
 
 /// A number of seats: at least one, at most `reservations.max_seats_per_request`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +81,39 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The text, shared.
+    #[must_use]
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl From<Arc<str>> for RequestId {
+    /// An id that was stored, and so was parsed before.
+    fn from(stored: Arc<str>) -> Self {
+        Self(stored)
+    }
+}
+
+impl std::borrow::Borrow<str> for RequestId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl HolderName {
+    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
+    #[must_use]
+    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
+        is_free_name(text, max_bytes).then(|| Self(text.into()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Seats {
@@ -74,16 +121,7 @@ impl Seats {
     /// JavaScript reads it, so `1.0` and `1e0` are 1. `None` for everything else.
     #[must_use]
     pub fn parse(json: &str, max: u32) -> Option<Self> {
-        // Only a JSON number starts so; f64 would also read words such as "inf".
-        if !json.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return None;
-        }
-        let number: f64 = json.parse().ok()?;
-        // Far below 2^53, where every whole number is exact.
-        let in_range = number.fract() == 0.0 && number >= 1.0 && number <= f64::from(max);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
-        let seats = Self(number as u32);
-        in_range.then_some(seats)
+        whole_number(json, 1, i64::from(max)).and_then(|number| u32::try_from(number).ok()).map(Self)
     }
 
     /// The number.
@@ -91,6 +129,21 @@ impl Seats {
     pub fn get(self) -> u32 {
         self.0
     }
+}
+
+/// A JSON number as it was written: any spelling of a whole number within both bounds, which lie within 2^53,
+/// where every whole number is exact. `None` for everything else.
+#[must_use]
+pub fn whole_number(json: &str, min: i64, max: i64) -> Option<i64> {
+    // Only a JSON number starts so; f64 would also read words such as "inf".
+    if !json.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return None;
+    }
+    let number: f64 = json.parse().ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "bounds are exact")]
+    let in_range = number.fract() == 0.0 && number >= min as f64 && number <= max as f64;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
+    in_range.then_some(number as i64)
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -3,10 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::command::{Command, Reserved};
+use futures_util::future::try_join_all;
+
+use super::command::{
+    Change, Changed, Command, Configure, Gone, IfMatch, LogPage, OrGone, Question, Reserved, Set, Shown,
+    Swept, View, Wanted,
+};
+use super::feeds::Feeds;
 use super::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
 use crate::partition::{ActorId, Port, Refusal, Reply, reply};
-use crate::store::reservations::Workshop;
+use crate::store::bookings::ListedPage;
+
+/// No workshop's number, surely not two's: what the clock asks for waits in a queue of its own.
+const CHORES: ActorId = ActorId(u64::MAX - 2);
+/// And listings, which read more than one row, in another, so that a flood of them leaves the others theirs.
+const READS: ActorId = ActorId(u64::MAX - 3);
 
 /// A cheap clone's way to every workshop.
 #[derive(Clone)]
@@ -14,45 +25,205 @@ pub struct Workshops {
     ports: Arc<[Box<dyn Port<Command>>]>,
     /// `server.request_timeout_ms`: how long an answer is waited for.
     patience: Duration,
+    feeds: Feeds,
+}
+
+/// Why a workshop has not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// The partition's refusal.
+    Refusal(Refusal),
+    /// It was deleted.
+    Gone(Gone),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refusal(refusal)
+    }
 }
 
 impl Workshops {
-    /// The workshops on the partitions behind `ports`.
+    /// The workshops on the partitions behind `ports`, whose actors tell `feeds`.
     #[must_use]
-    pub fn new(ports: Vec<Box<dyn Port<Command>>>, patience: Duration) -> Self {
-        Self { ports: ports.into(), patience }
+    pub fn new(ports: Vec<Box<dyn Port<Command>>>, patience: Duration, feeds: Feeds) -> Self {
+        Self { ports: ports.into(), patience, feeds }
     }
 
-    /// Takes seats, or repeats the first answer to the same id. Durable when it returns.
+    /// Takes seats for good, or repeats the first answer to the same id. Durable when it returns.
     ///
     /// # Errors
-    /// The partition's refusal.
+    /// The partition's refusal, or [`Refused::Gone`].
     pub async fn reserve(
         &self,
         workshop: WorkshopName,
         request: RequestId,
         seats: Seats,
-    ) -> Result<Reserved, Refusal> {
+    ) -> Result<Reserved, Refused> {
+        self.request(workshop, request, Wanted::seats(seats)).await
+    }
+
+    /// Takes, holds, exchanges or waits for seats, or repeats the first answer to the same id. Durable when
+    /// it returns.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn request(
+        &self,
+        workshop: WorkshopName,
+        request: RequestId,
+        wanted: Wanted,
+    ) -> Result<Reserved, Refused> {
         let owner = workshop.hash();
-        self.ask(owner, |reply| Command::Reserve { workshop, request, seats, reply }).await
+        here(self.ask(owner, |reply| Command::Reserve { workshop, request, wanted, reply }).await?)
+    }
+
+    /// Confirms, cancels or extends. Durable when it returns.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn change(
+        &self,
+        workshop: WorkshopName,
+        request: RequestId,
+        change: Change,
+    ) -> Result<Changed, Refused> {
+        let owner = workshop.hash();
+        here(self.ask(owner, |reply| Command::Change { workshop, request, change, reply }).await?)
+    }
+
+    /// Sets a workshop's capacity and rules; creates it if it is missing or deleted.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn configure(
+        &self,
+        workshop: WorkshopName,
+        wanted: Box<Configure>,
+        if_match: Option<IfMatch>,
+    ) -> Result<Set, Refusal> {
+        let owner = workshop.hash();
+        self.ask(owner, |reply| Command::Configure { workshop, wanted, if_match, reply }).await
     }
 
     /// A workshop's state now; the defaults of one that does not exist.
     ///
     /// # Errors
-    /// The partition's refusal.
-    pub async fn status(&self, workshop: WorkshopName) -> Result<Workshop, Refusal> {
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn status(&self, workshop: WorkshopName) -> Result<Box<View>, Refused> {
         let owner = workshop.hash();
-        self.ask(owner, |reply| Command::Status { workshop, reply }).await
+        here(self.ask(owner, |reply| Command::Status { workshop, reply }).await?)
+    }
+
+    /// Deletes a workshop; when, or `None` if there is none.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn delete(&self, workshop: WorkshopName) -> Result<Option<i64>, Refused> {
+        let owner = workshop.hash();
+        here(self.ask(owner, |reply| Command::Delete { workshop, reply }).await?)
+    }
+
+    /// A request with its history.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn show(
+        &self,
+        workshop: WorkshopName,
+        request: RequestId,
+    ) -> Result<Option<Box<Shown>>, Refused> {
+        let owner = workshop.hash();
+        here(self.ask(owner, |reply| Command::Show { workshop, request, reply }).await?)
+    }
+
+    /// A page of a workshop's requests, and the time that it shows.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn list(
+        &self,
+        workshop: WorkshopName,
+        question: Question,
+    ) -> Result<(ListedPage, i64), Refused> {
+        let partition = self.partition_of(workshop.hash());
+        let list = |reply| Command::List { workshop, question, reply };
+        here(self.ask_partition(partition, READS, list).await?)
+    }
+
+    /// A page of a workshop's log, after an event.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub async fn events(
+        &self,
+        workshop: WorkshopName,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<LogPage>, Refused> {
+        let partition = self.partition_of(workshop.hash());
+        let events = |reply| Command::Events { workshop, after, limit, reply };
+        here(self.ask_partition(partition, READS, events).await?)
+    }
+
+    /// The first `limit` workshops after a name, of all partitions, by name.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn page(&self, after: &Arc<str>, limit: u32) -> Result<Vec<(String, View)>, Refusal> {
+        let ask = |partition| {
+            let list = |reply| Command::Workshops { after: Arc::clone(after), limit, reply };
+            self.ask_partition(partition, READS, list)
+        };
+        let mut all = try_join_all((0..self.partitions()).map(ask)).await?.concat();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all.truncate(limit as usize);
+        Ok(all)
+    }
+
+    /// Writes down the next chunk of what is due on a partition.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn sweep(&self, partition: u32) -> Result<Swept, Refusal> {
+        self.ask_partition(partition, CHORES, |reply| Command::Sweep { reply }).await
+    }
+
+    /// Whom the actors tell.
+    #[must_use]
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+
+    fn partition_of(&self, owner: u64) -> u32 {
+        partition_of_workshop(owner, self.partitions())
     }
 
     async fn ask<T>(&self, owner: u64, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
-        let partitions = u32::try_from(self.ports.len()).unwrap_or(u32::MAX);
-        let port = self.ports.get(partition_of_workshop(owner, partitions) as usize);
+        self.ask_partition(self.partition_of(owner), ActorId(owner), command).await
+    }
+
+    async fn ask_partition<T>(
+        &self,
+        partition: u32,
+        actor: ActorId,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Refusal> {
+        let port = self.ports.get(partition as usize);
         let (reply, answer) = reply();
-        port.ok_or(Refusal::Unavailable)?.push(ActorId(owner), command(reply))?;
+        port.ok_or(Refusal::Unavailable)?.push(actor, command(reply))?;
         answer.within(self.patience).await
     }
+}
+
+fn here<T>(answer: OrGone<T>) -> Result<T, Refused> {
+    answer.map_err(Refused::Gone)
 }
 
 impl std::fmt::Debug for Workshops {

@@ -16,9 +16,12 @@ use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port, Workers};
 use crate::reservations::Workshops;
-use crate::reservations::actor::ReservationActors;
-use crate::store;
+use crate::reservations::actor::{ReservationActors, Setup};
+use crate::reservations::alarm::Alarm;
+use crate::reservations::decide::Defaults;
+use crate::reservations::feeds::Feeds;
 use crate::store::sqlite::{Identity, SqliteStore};
+use crate::store::{self, BookingsStore};
 
 /// Running partitions with the ways in: the service without its listeners and its roll-up.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub struct Partitions {
     pub workshops: Workshops,
     /// The time by which they decide.
     pub clock: Clock,
+    /// When each has reservations to sweep.
+    pub(super) alarms: Vec<Alarm>,
     pub(super) running: Vec<Partition<Command>>,
 }
 
@@ -42,18 +47,19 @@ impl Partitions {
         let stores = open_stores(data, config)?;
         data.complete()?;
         let clock = start_clock(&stores, config)?;
-        let mut running = Vec::new();
-        for (index, store) in (0..).zip(stores) {
-            let engine = engine(store, index, data, config);
-            running.push(
-                worker::spawn(index, engine, limits(config, workers.clone()), clock.clone())
-                    .map_err(Error::Thread)?,
-            );
+        let feeds = Feeds::default();
+        let (mut running, mut alarms) = (Vec::new(), Vec::new());
+        for (index, mut store) in (0..).zip(stores) {
+            let alarm = Alarm::new(store.next_due_at_ms()?);
+            alarms.push(alarm.clone());
+            let engine = engine(store, index, data, config, (feeds.clone(), alarm));
+            let limits = limits(config, workers.clone());
+            running.push(worker::spawn(index, engine, limits, clock.clone()).map_err(Error::Thread)?);
         }
         let patience = Duration::from_millis(config.server.request_timeout_ms);
         let shards = Shards::new(ports(&running), data.manifest().shards, patience);
-        let workshops = Workshops::new(ports(&running), patience);
-        Ok(Self { shards, workshops, clock, running })
+        let workshops = Workshops::new(ports(&running), patience, feeds);
+        Ok(Self { shards, workshops, clock, alarms, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
@@ -83,12 +89,30 @@ fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> 
     Ok(Clock::system(mark_ms, max_step_ms)?)
 }
 
-fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -> Engine<SqliteStore> {
+fn engine(
+    store: SqliteStore,
+    partition: u32,
+    data: &DataDir,
+    config: &Config,
+    (feeds, alarm): (Feeds, Alarm),
+) -> Engine<SqliteStore> {
     let manifest = data.manifest();
     let shards = shards_of_partition(partition, manifest.shards, manifest.partitions);
     let max_resident = config.actors.max_resident;
     let likes = LikesActors::new(shards, max_resident);
-    let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
+    let settings = &config.reservations;
+    let milliseconds = |setting| i64::try_from(setting).unwrap_or(i64::MAX);
+    let reservations = ReservationActors::new(Setup {
+        default_capacity: settings.default_capacity,
+        defaults: Defaults {
+            hold_ttl_ms: milliseconds(settings.hold_ttl_ms),
+            max_hold_ms: milliseconds(settings.max_hold_ms),
+            chunk: settings.sweep_chunk,
+        },
+        max_resident,
+        feeds,
+        alarm,
+    });
     let engine = Engine::new(store, likes, reservations);
     #[cfg(debug_assertions)]
     let engine = engine.with_faults(config.faults.clone());

@@ -5,11 +5,13 @@
 //! and [`Saved::Conflict`] sends the batch back to be decided again. `tests/it/store_conformance/`
 //! states what every store must do.
 
+pub mod bookings;
 pub mod likes;
 pub mod reservations;
 pub mod sqlite;
 pub mod summary;
 
+pub use bookings::BookingsStore;
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
 pub use summary::SummaryStore;
@@ -127,6 +129,6 @@ pub trait Transactions {
 }
 
 /// All that a partition needs of its store.
-pub trait Store: Transactions + LikesStore + ReservationsStore + Send + 'static {}
+pub trait Store: Transactions + LikesStore + ReservationsStore + BookingsStore + Send + 'static {}
 
-impl<S: Transactions + LikesStore + ReservationsStore + Send + 'static> Store for S {}
+impl<S: Transactions + LikesStore + ReservationsStore + BookingsStore + Send + 'static> Store for S {}

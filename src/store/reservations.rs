@@ -1,5 +1,7 @@
-//! What a store does for reservations.
+//! What a store does for reservations: workshops, and the first decision on each request id. What a
+//! request's life is after that is in [`bookings`](super::bookings).
 
+use super::bookings::{Booking, Event, Reason};
 use super::{Error, Saved};
 
 /// A workshop's surrogate id, new at each creation, so that a name created again never meets its past.
@@ -7,14 +9,18 @@ use super::{Error, Saved};
 pub struct WorkshopKey(pub i64);
 
 /// A workshop's state. The database checks `reserved BETWEEN 0 AND capacity + overbooked` once more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Workshop {
     /// Seats there are.
     pub capacity: i64,
-    /// Seats taken.
+    /// Seats taken: held and confirmed. Holds that are due and not yet swept are still in it.
     pub reserved: i64,
-    /// Seats taken beyond the capacity, after an operator forced it down.
+    /// How far `reserved` may lie above the capacity, after an operator lowered it.
     pub overbooked: i64,
+    /// Of `reserved`, those that are held or offered, and not confirmed.
+    pub held: i64,
+    /// Requests on the waiting list.
+    pub waiting: i64,
     /// First decisions that accepted. Never falls.
     pub accepted_requests: i64,
     /// First decisions that rejected. Never falls.
@@ -23,6 +29,68 @@ pub struct Workshop {
     pub accepted_seats: i64,
     /// Grows by one with each batch that changes it.
     pub version: i64,
+    /// The number of the last event in the workshop's log; the first is 1.
+    pub last_event: i64,
+    /// What its operator has set.
+    pub rules: Rules,
+    /// Grows by one with each change of the capacity or the rules by its operator; 0 if there was none.
+    pub rules_version: i64,
+    /// When waiters are to be looked at again although no seat gets free, in ms since 1970.
+    pub offers_due_at_ms: Option<i64>,
+}
+
+/// What an operator may set of a workshop beside its capacity. Absent: the settings' defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// Most seats of one request.
+    pub max_seats_per_request: Option<i64>,
+    /// Most seats that one holder may have at a time; every request must then name its holder.
+    pub max_seats_per_holder: Option<i64>,
+    /// How long a hold lives that does not say so itself, in ms.
+    pub hold_ttl_ms: Option<i64>,
+    /// Absent: nobody can wait.
+    pub waitlist: Option<Waitlist>,
+    /// Requests before this time are refused; ms since 1970.
+    pub opens_at_ms: Option<i64>,
+    /// Requests from this time on are refused; ms since 1970.
+    pub closes_at_ms: Option<i64>,
+}
+
+/// How a workshop's waiting list is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waitlist {
+    /// Who is next.
+    pub policy: Policy,
+    /// How long an offer lives, in ms.
+    pub offer_ttl_ms: i64,
+    /// Most requests that wait.
+    pub max_length: i64,
+}
+
+/// Who is next on a waiting list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The longest waiting one, however many seats it wants; free seats are kept for it.
+    Strict,
+    /// The longest waiting one of those whom the free seats are enough for.
+    FitFirst,
+}
+
+impl Policy {
+    /// As stored and answered.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::FitFirst => "fit_first",
+        }
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Strict, Self::FitFirst].into_iter().find(|policy| policy.as_str() == text)
+    }
 }
 
 /// The first decision on a request id.
@@ -36,6 +104,8 @@ pub struct Attempt {
     pub reserved_after: i64,
     /// When, in ms since 1970.
     pub decided_at_ms: i64,
+    /// Why it was rejected, if for anything but a lack of seats.
+    pub reason: Option<Reason>,
 }
 
 /// A decision's word.
@@ -85,6 +155,10 @@ pub struct ReservationChanges<'a> {
     pub workshops: Vec<WorkshopChange>,
     /// First decisions.
     pub attempts: Vec<(AttemptKey<'a>, Attempt)>,
+    /// The lives of requests, as they are now.
+    pub bookings: Vec<(AttemptKey<'a>, &'a Booking)>,
+    /// What happened, in the order in which it did.
+    pub events: Vec<(WorkshopKey, &'a Event)>,
     /// Workshops that were read and left alone: a shared store fences them, an exclusive one need not.
     pub rests_on: Vec<WorkshopKey>,
 }

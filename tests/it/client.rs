@@ -57,6 +57,11 @@ impl Client {
         client
     }
 
+    /// Sends this header, and no other of its name, from now on.
+    pub fn set_header(&mut self, name: &'static str, value: &str) {
+        self.headers.insert(name, value.parse().unwrap());
+    }
+
     /// Sends a request; an error if no whole answer came, in which case it may or may not have been done.
     pub async fn try_send(
         &self,
@@ -102,6 +107,27 @@ impl Client {
     pub async fn reserve(&self, workshop: &str, request: &str, seats: u32) -> Answer {
         let body = format!(r#"{{"requestId":"{request}","seats":{seats}}}"#);
         self.post(&format!("/workshops/{workshop}/reservations"), body).await
+    }
+
+    /// Asks for seats on any terms: `{"requestId": …, "seats": …, "hold": …}`.
+    pub async fn request(&self, workshop: &str, body: Value) -> Answer {
+        self.post(&format!("/workshops/{workshop}/reservations"), body.to_string()).await
+    }
+
+    /// Confirms, cancels or extends.
+    pub async fn change(&self, workshop: &str, request: &str, change: &str, body: Value) -> Answer {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.post(&format!("/workshops/{workshop}/reservations/{request}/{change}"), body).await
+    }
+
+    /// Sets a workshop's capacity and rules.
+    pub async fn configure(&self, workshop: &str, body: Value) -> Answer {
+        self.send(Method::PUT, &format!("/workshops/{workshop}"), body.to_string()).await
+    }
+
+    /// A request with its history.
+    pub async fn show(&self, workshop: &str, request: &str) -> Value {
+        self.get(&format!("/workshops/{workshop}/reservations/{request}")).await.json
     }
 
     /// A workshop's status.

@@ -5,11 +5,14 @@
 //! [`files`] looks at what it stored.
 
 mod auth;
+mod booking_cases;
+mod booking_rules;
 mod client;
 mod clock;
 mod data_dir;
 mod disk_full;
 mod durability;
+mod events;
 mod failures;
 mod files;
 mod history;
@@ -31,5 +34,7 @@ mod service;
 mod shim;
 mod start_and_stop;
 mod store_conformance;
+mod time;
 mod unsynced;
 mod verify;
+mod workshop_deletion;

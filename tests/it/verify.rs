@@ -23,6 +23,19 @@ async fn good() -> Setup {
     for n in 0..12 {
         client.reserve(&format!("workshop-{}", n % 3), &format!("request-{n}"), 1 + n % 4).await;
     }
+    for n in 0..6 {
+        let path = format!("/workshops/workshop-{n}-held");
+        let body = r#"{"capacity":3,"waitlist":{"policy":"strict","offerTtlMs":1000,"maxLength":9}}"#;
+        client.send(hyper::Method::PUT, &path, body).await;
+        for request in [
+            r#"{"requestId":"taken","seats":1}"#,
+            r#"{"requestId":"held","seats":2,"hold":true,"holder":"ada"}"#,
+            r#"{"requestId":"waiting","seats":2,"waitlist":true}"#,
+        ] {
+            let answer = client.post(&format!("{path}/reservations"), request).await;
+            assert!([201, 202].contains(&answer.status), "{answer:?}");
+        }
+    }
     assert!(service.stop().success());
     setup
 }
@@ -137,7 +150,7 @@ const DAMAGES: &[Damage] = &[
     damage(
         "a rejection deleted",
         P0,
-        "INSERT INTO attempts SELECT workshop_id, 'forged', 1, 'rejected', 0, 0 FROM workshops LIMIT 1",
+        "INSERT INTO attempts SELECT workshop_id, 'forged', 1, 'rejected', 0, 0, NULL FROM workshops LIMIT 1",
         &["workshop workshop-", "rejected requests is"],
     ),
     damage(
@@ -157,6 +170,49 @@ const DAMAGES: &[Damage] = &[
         P0,
         "DELETE FROM workshops",
         &["attempts", "belong to no workshop"],
+    ),
+    damage(
+        "held seats changed",
+        P0,
+        "UPDATE workshops SET held = held - 1 WHERE held > 0",
+        &["workshop workshop-", "held seats is"],
+    ),
+    damage(
+        "a waiter lost",
+        P0,
+        "DELETE FROM bookings WHERE state = 'waiting'",
+        &["workshop workshop-", "waiting requests is"],
+    ),
+    damage(
+        "a hold expired without its seats",
+        P0,
+        "UPDATE bookings SET state = 'expired', taken = 0, expires_at_ms = NULL WHERE state = 'held'",
+        &["workshop workshop-", "its accepted reservations hold", "held seats is"],
+    ),
+    damage(
+        "an event deleted",
+        P0,
+        "DELETE FROM events WHERE seq = 1",
+        &["workshop workshop-", "the last event is"],
+    ),
+    damage(
+        "the end of a log cut off",
+        P0,
+        "DELETE FROM events WHERE (workshop_id, seq) IN (SELECT workshop_id, last_event FROM workshops)",
+        &["workshop workshop-", "the last event is"],
+    ),
+    damage(
+        "a life without a decision",
+        P0,
+        "INSERT INTO bookings SELECT workshop_id, 'forged', 0, NULL, NULL, 0, NULL, 0, 'cancelled', 1, 0, 0, NULL,
+           NULL FROM workshops LIMIT 1",
+        &["bookings", "were never decided"],
+    ),
+    damage(
+        "a tombstone of what is there",
+        P0,
+        "INSERT INTO workshop_tombstones SELECT name, 0 FROM workshops LIMIT 1",
+        &["workshops", "have a tombstone"],
     ),
     damage("likes of no item", P0, "DELETE FROM items WHERE name = 'post'", &["which is no item", "without a name"]),
     damage(
@@ -218,10 +274,14 @@ async fn what_lies_on_the_wrong_partition_is_found() {
         connection.query_row("SELECT name FROM workshops LIMIT 1", [], |row| row.get(0)).unwrap();
     connection
         .execute_batch(
-            "INSERT INTO other.workshops SELECT 1000, name, capacity, reserved, overbooked, accepted_requests,
-               rejected_requests, accepted_seats, version, created_at_ms FROM main.workshops LIMIT 1;
-             INSERT INTO other.attempts SELECT 1000, request_id, seats, status, reserved_after, decided_at_ms
-               FROM main.attempts WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1)",
+            "INSERT INTO other.workshops (workshop_id, name, capacity, reserved, overbooked, accepted_requests,
+               rejected_requests, accepted_seats, version, created_at_ms, last_event)
+               SELECT 1000, name, capacity, reserved, overbooked, accepted_requests,
+               rejected_requests, accepted_seats, version, created_at_ms, last_event FROM main.workshops LIMIT 1;
+             INSERT INTO other.attempts SELECT 1000, request_id, seats, status, reserved_after, decided_at_ms, reason
+               FROM main.attempts WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1);
+             INSERT INTO other.events SELECT 1000, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms
+               FROM main.events WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1)",
         )
         .unwrap();
     drop(connection);

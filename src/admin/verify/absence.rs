@@ -8,7 +8,7 @@ use super::{Error, Report, in_file, read_manifest};
 use crate::data_dir::{partition_file, summary_file};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
-use crate::store::sqlite::open::{Schema, open_for_reading};
+use crate::store::sqlite::open::{Schema, snapshot};
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 
 /// What can be gone.
@@ -16,29 +16,42 @@ use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 pub enum Namespace {
     /// Items, memberships, counters, ledgers, totals.
     Likes,
-    /// Workshops and attempts.
+    /// Workshops, attempts and what became of them, logs, holders' names.
     Workshops,
 }
 
+/// What a finding calls rows, and which they are.
+type Rows = (&'static str, &'static str);
+
 impl Namespace {
-    /// What must have no rows: tables, or what of them is the namespace's.
-    fn partition_tables(self) -> &'static [&'static str] {
+    /// What must have no rows: names, and the rows that go by them.
+    fn partition_tables(self) -> &'static [Rows] {
         match self {
             Self::Likes => &[
-                "items",
-                "memberships",
-                "shard_counters",
-                "base_ledger",
-                "unswept_items",
-                "journal WHERE memberships <> '[]' OR counters <> '[]'",
+                ("items", "items"),
+                ("memberships", "memberships_now"),
+                ("memberships", "memberships"),
+                ("shard_counters", "shard_counters_now"),
+                ("shard_counters", "shard_counters"),
+                ("base_ledger", "base_ledger"),
+                ("unswept_items", "unswept_items"),
+                ("journal", "journal WHERE memberships <> '[]' OR counters <> '[]'"),
             ],
-            Self::Workshops => &["workshops", "attempts"],
+            // A tombstone holds nothing but the name that it answers 410 for.
+            Self::Workshops => &[
+                ("workshops", "workshops"),
+                ("attempts", "attempts"),
+                ("bookings", "bookings"),
+                ("events", "events"),
+                ("holders", "holders"),
+                ("unswept_workshops", "unswept_workshops"),
+            ],
         }
     }
 
-    fn summary_tables(self) -> &'static [&'static str] {
+    fn summary_tables(self) -> &'static [Rows] {
         match self {
-            Self::Likes => &["summary", "deletions"],
+            Self::Likes => &[("summary", "summary"), ("deletions", "deletions")],
             Self::Workshops => &[],
         }
     }
@@ -62,12 +75,11 @@ fn look(
     schema: &Schema,
     data_id: &str,
     partition: Option<u32>,
-    tables: &[&str],
+    tables: &[Rows],
     report: &mut Report,
 ) -> Result<(), Error> {
     in_file(file, || {
-        let connection = open_for_reading(file, schema)?;
-        connection.execute_batch("BEGIN")?;
+        let connection = snapshot(file, schema)?;
         let found: String = connection.query_row("SELECT data_id FROM identity", [], |row| row.get(0))?;
         if found != data_id {
             report.wrong(
@@ -76,11 +88,11 @@ fn look(
                 format!("it is of data directory {found}: no proof about this one"),
             );
         }
-        for table in tables {
+        for (name, table) in tables {
             let rows: i64 =
                 connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))?;
             if rows > 0 {
-                report.wrong(partition, *table, format!("{rows} rows are still there"));
+                report.wrong(partition, *name, format!("{rows} rows are still there"));
             }
         }
         Ok::<_, store::Error>(())

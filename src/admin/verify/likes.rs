@@ -10,7 +10,7 @@ use crate::data_dir::{Manifest, partition_file};
 use crate::likes::types::{partition_of_shard, shard_of};
 use crate::store::Error;
 use crate::store::sqlite::PARTITION_SCHEMA;
-use crate::store::sqlite::open::open_for_reading;
+use crate::store::sqlite::open::snapshot;
 
 /// A snapshot of the summary.
 pub(super) struct SummaryAudit {
@@ -48,7 +48,7 @@ impl SummaryAudit {
     /// Totals are the sum of their parts, and no part speaks of a counter that is not there.
     pub(super) fn audit(&self, manifest: &Manifest, path: &Path, report: &mut Report) -> Result<(), Error> {
         let partitions = (0..manifest.partitions)
-            .map(|partition| open_for_reading(&partition_file(path, partition), &PARTITION_SCHEMA))
+            .map(|partition| snapshot(&partition_file(path, partition), &PARTITION_SCHEMA))
             .collect::<Result<Vec<_>, _>>()?;
         let mut rows = self.connection.prepare(
             "SELECT s.item, s.total, (SELECT sum(value) FROM json_each(s.parts)), p.key, p.value

@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use crate::data_dir::{self, Manifest, partition_file, summary_file};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
-use crate::store::sqlite::open::open_for_reading;
+use crate::store::sqlite::open::{open_for_reading, snapshot};
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 pub use absence::Namespace;
 use likes::SummaryAudit;
@@ -105,9 +105,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
     for partition in 0..manifest.partitions {
         let file = partition_file(path, partition);
         in_file(&file, || {
-            let connection = open_for_reading(&file, &PARTITION_SCHEMA)?;
-            // One snapshot of the whole file, whatever the service writes meanwhile.
-            connection.execute_batch("BEGIN")?;
+            let connection = snapshot(&file, &PARTITION_SCHEMA)?;
             let place = Place { connection, partition, manifest: &manifest };
             place.check_file(&mut report)?;
             likes::audit(&place, &summary, &mut report)?;

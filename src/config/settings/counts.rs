@@ -68,15 +68,59 @@ pub struct Reservations {
     pub default_capacity: u32,
     /// Most seats that one request may ask for. 1 to 1,000,000.
     pub max_seats_per_request: u32,
+    /// Most seats that an operator may give a workshop. 1 to 1,000,000,000.
+    pub max_capacity: u32,
+    /// Milliseconds that a hold lives if neither the request nor the workshop says so. 1 to 31,536,000,000 (a year),
+    /// and at most `max_hold_ms`.
+    pub hold_ttl_ms: u64,
+    /// Milliseconds that a hold or an offer lives at most, all its extensions included. 1 to 31,536,000,000 (a year).
+    pub max_hold_ms: u64,
+    /// Longest waiting list that an operator may allow a workshop. 1 to 1,000,000.
+    pub max_waitlist: u32,
+    /// Most bytes in a holder's name. 1 to 1,024.
+    pub max_holder_bytes: usize,
+    /// Most expiries, offers or rows of a deleted workshop that are written in one go for nobody in particular. 1 to
+    /// 65,536.
+    pub sweep_chunk: u32,
+    /// Most entries in a page of a listing. 1 to 10,000.
+    pub max_page: u32,
+    /// Most event streams open at once. 0 to 1,000,000.
+    pub max_event_streams: usize,
+    /// Milliseconds after which a silent event stream sends a comment, so that nobody in between takes it for dead. 10
+    /// to 600,000.
+    pub event_keepalive_ms: u64,
 }
 
 impl Default for Reservations {
     fn default() -> Self {
-        Self { default_capacity: 4, max_seats_per_request: 4 }
+        Self {
+            default_capacity: 4,
+            max_seats_per_request: 4,
+            max_capacity: 1_000_000,
+            hold_ttl_ms: 600_000,
+            max_hold_ms: 3_600_000,
+            max_waitlist: 10_000,
+            max_holder_bytes: 128,
+            sweep_chunk: 128,
+            max_page: 200,
+            max_event_streams: 1_000,
+            event_keepalive_ms: 15_000,
+        }
     }
 }
 
 impl Reservations {
-    pub(crate) const KEYS: Keys =
-        &[("default_capacity", whole(0, 1_000_000)), ("max_seats_per_request", whole(1, 1_000_000))];
+    pub(crate) const KEYS: Keys = &[
+        ("default_capacity", whole(0, 1_000_000)),
+        ("max_seats_per_request", whole(1, 1_000_000)),
+        ("max_capacity", whole(1, 1_000_000_000)),
+        ("hold_ttl_ms", whole(1, 31_536_000_000)),
+        ("max_hold_ms", whole(1, 31_536_000_000)),
+        ("max_waitlist", whole(1, 1_000_000)),
+        ("max_holder_bytes", whole(1, 1_024)),
+        ("sweep_chunk", whole(1, 65_536)),
+        ("max_page", whole(1, 10_000)),
+        ("max_event_streams", whole(0, 1_000_000)),
+        ("event_keepalive_ms", whole(10, 600_000)),
+    ];
 }

@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
+mod bookings;
 mod journal;
 mod likes;
 pub mod open;
@@ -18,7 +19,11 @@ use pending::Pending;
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
 pub const PARTITION_SCHEMA: Schema = Schema {
     application_id: 0x6863_7061,
-    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_002.sql")],
+    steps: &[
+        include_str!("schema/partition_001.sql"),
+        include_str!("schema/partition_002.sql"),
+        include_str!("schema/partition_003.sql"),
+    ],
 };
 
 /// A partition's file.

@@ -128,6 +128,33 @@ pub fn open_for_reading(file: &Path, schema: &Schema) -> Result<Connection, Erro
     Ok(connection)
 }
 
+/// One snapshot of a file, whatever its writer does meanwhile, with the tables that this build knows: those
+/// of an older file are brought up to date in a transaction that is never committed.
+///
+/// # Errors
+/// As [`open_for_reading`].
+pub fn snapshot(file: &Path, schema: &Schema) -> Result<Connection, Error> {
+    let connection = open_for_reading(file, schema)?;
+    let older: Vec<_> = (1..)
+        .zip(schema.steps)
+        .skip_while({
+            let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            move |(version, _)| *version <= found
+        })
+        .collect();
+    if older.is_empty() {
+        connection.execute_batch("BEGIN")?;
+        return Ok(connection);
+    }
+    // Nobody has it open: whoever opens a file to write brings it up to date first.
+    connection.pragma_update(None, "query_only", false)?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    for (_, step) in older {
+        connection.execute_batch(step)?;
+    }
+    Ok(connection)
+}
+
 /// Brings the write-ahead log into the file and empties it.
 ///
 /// # Errors

@@ -1,22 +1,16 @@
 //! Workshops and attempts.
 
+use headcount::store::bookings::Reason;
 use headcount::store::reservations::{
-    Attempt, AttemptKey, ReservationChanges, Status, Workshop, WorkshopChange, WorkshopKey,
+    Attempt, AttemptKey, Policy, ReservationChanges, Rules, Status, Waitlist, Workshop, WorkshopChange,
+    WorkshopKey,
 };
 use headcount::store::{Saved, Store};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
 fn empty(capacity: i64) -> Workshop {
-    Workshop {
-        capacity,
-        reserved: 0,
-        overbooked: 0,
-        accepted_requests: 0,
-        rejected_requests: 0,
-        accepted_seats: 0,
-        version: 0,
-    }
+    Workshop { capacity, ..Workshop::default() }
 }
 
 fn create<S: Store>(store: &mut S, workshops: &[(&str, Workshop)]) -> Vec<WorkshopKey> {
@@ -43,7 +37,7 @@ fn change(key: WorkshopKey, before: Workshop, after: Workshop) -> ReservationCha
 }
 
 fn attempt(status: Status) -> Attempt {
-    Attempt { seats: 3, status, reserved_after: 3, decided_at_ms: NOW_MS }
+    Attempt { seats: 3, status, reserved_after: 3, decided_at_ms: NOW_MS, reason: None }
 }
 
 pub fn a_workshop_is_created_once_and_found_by_name<S: Store>(open: &impl Fn() -> S) {
@@ -57,6 +51,19 @@ pub fn a_workshop_is_created_once_and_found_by_name<S: Store>(open: &impl Fn() -
         rejected_requests: 4,
         accepted_seats: 7,
         version: 9,
+        held: 3,
+        waiting: 2,
+        last_event: 11,
+        rules: Rules {
+            max_seats_per_request: Some(3),
+            max_seats_per_holder: Some(4),
+            hold_ttl_ms: Some(5),
+            waitlist: Some(Waitlist { policy: Policy::FitFirst, offer_ttl_ms: 6, max_length: 7 }),
+            opens_at_ms: Some(8),
+            closes_at_ms: Some(9),
+        },
+        rules_version: 12,
+        offers_due_at_ms: Some(13),
     };
     let key = create(&mut store, &[("a", whole)])[0];
     assert_eq!(store.load_workshops(&["a"]).unwrap(), [Some((key, whole))]);
@@ -86,7 +93,8 @@ pub fn an_attempt_is_kept_as_decided<S: Store>(open: &impl Fn() -> S) {
     let mut store = open();
     let workshop = create(&mut store, &[("a", empty(4))])[0];
     for (request, status) in [("yes", Status::Accepted), ("no", Status::Rejected)] {
-        let decided = Attempt { seats: 2, status, reserved_after: 4, decided_at_ms: NOW_MS + 17 };
+        let reason = Some(Reason::SaleClosed).filter(|_| status == Status::Rejected);
+        let decided = Attempt { seats: 2, status, reserved_after: 4, decided_at_ms: NOW_MS + 17, reason };
         let key = AttemptKey { workshop, request };
         let changes = ReservationChanges { attempts: vec![(key, decided)], ..Default::default() };
         assert_eq!(save(&mut store, &changes), Saved::Done);

@@ -1,11 +1,12 @@
-//! What a reservation does: plain functions of state, command and time. No clock, no I/O, no SQL.
+//! The short rule, for the many: a request for seats and nothing else, of a workshop that nobody holds
+//! seats of, waits for, or has set rules for. [`reserve`](super::reserve) hands it what is that simple.
 
+use crate::reservations::types::Seats;
 use crate::store::reservations::{Attempt, Status, Workshop};
-
-use super::types::Seats;
 
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "made and taken apart on one stack, never kept")]
 pub enum Decision {
     /// The id's first decision; the workshop as it is now.
     First(Attempt, Workshop),
@@ -18,25 +19,26 @@ pub enum Decision {
 /// A workshop as it springs up at first use.
 #[must_use]
 pub fn new_workshop(capacity: u32) -> Workshop {
-    Workshop {
-        capacity: i64::from(capacity),
-        reserved: 0,
-        overbooked: 0,
-        accepted_requests: 0,
-        rejected_requests: 0,
-        accepted_seats: 0,
-        version: 0,
-    }
+    Workshop { capacity: i64::from(capacity), ..Workshop::default() }
 }
 
 /// Decides a request for seats. `earlier` is the first decision on its id: looked at before anything
 /// that depends on the workshop's state, so that a replay always meets its first answer.
 #[must_use]
 pub fn reserve(workshop: Workshop, earlier: Option<Attempt>, seats: Seats, now_ms: i64) -> Decision {
-    let seats = i64::from(seats.get());
-    if let Some(earlier) = earlier {
-        return if earlier.seats == seats { Decision::Replay(earlier) } else { Decision::Reused(earlier) };
+    match earlier {
+        Some(earlier) if earlier.seats == i64::from(seats.get()) => Decision::Replay(earlier),
+        Some(earlier) => Decision::Reused(earlier),
+        None => {
+            let (attempt, after) = first(workshop, seats, now_ms);
+            Decision::First(attempt, after)
+        }
     }
+}
+
+/// The first decision on an id, and the workshop after it.
+pub(super) fn first(workshop: Workshop, seats: Seats, now_ms: i64) -> (Attempt, Workshop) {
+    let seats = i64::from(seats.get());
     let mut after = workshop;
     // Not `reserved + seats <= capacity`: an operator may have forced the capacity below what is taken.
     let status = if seats <= workshop.capacity - workshop.reserved {
@@ -48,8 +50,8 @@ pub fn reserve(workshop: Workshop, earlier: Option<Attempt>, seats: Seats, now_m
         after.rejected_requests += 1;
         Status::Rejected
     };
-    let attempt = Attempt { seats, status, reserved_after: after.reserved, decided_at_ms: now_ms };
-    Decision::First(attempt, after)
+    let reserved_after = after.reserved;
+    (Attempt { seats, status, reserved_after, decided_at_ms: now_ms, reason: None }, after)
 }
 
 #[cfg(test)]
