@@ -131,7 +131,7 @@ async fn a_manifest_that_is_newer_or_makes_no_sense_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_a_newer_schema_is_refused() {
-    for (file, known) in [("partition-000.db", 2), ("partition-001.db", 2), ("summary.db", 1)] {
+    for (file, known) in [("partition-000.db", 3), ("partition-001.db", 3), ("summary.db", 1)] {
         let setup = used().await;
         let newer = known + 1;
         files::execute(&setup.data_dir(), file, &format!("PRAGMA user_version = {newer}"));
