@@ -1,8 +1,8 @@
 //! The edge: bytes become types here, and answers become bytes.
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
-//! request into types; [`likes`] and [`reservations`] ask a feature and word its answer; [`problem`]
-//! words every error. [`observe`] counts what goes out; [`openapi`] and [`schema`] describe it all.
+//! request into types; [`likes`], [`reservations`] and [`rooms`] ask a feature and word its answer; [`problem`]
+//! words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
 mod body;
@@ -15,8 +15,10 @@ mod path;
 mod problem;
 mod query;
 mod reservations;
+mod rooms;
 pub mod router;
 mod schema;
 pub mod serve;
+mod takeover;
 
 pub use router::App;

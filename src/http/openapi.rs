@@ -43,6 +43,16 @@ pub(super) enum BodyRejections {
     BodyTooLarge(Problem),
 }
 
+/// What a room may say about how much is too much.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(super) enum TooMany {
+    /// `room_full`, `rate_limited`: surely not done; come back.
+    #[response(status = 429, content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "seconds")))]
+    TooMany(Problem),
+}
+
 /// What a partition may say instead of an outcome.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
@@ -60,15 +70,17 @@ pub(super) enum Refusals {
 #[openapi(
     info(
         title = "headcount",
-        description = "Counts people when they all arrive at once: likes and reservations. Bounds and the need for \
+        description = "Counts people when they all arrive at once: likes, reservations and rooms. Bounds and the need for \
                        a key are those of this server's settings.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId, schema::Seats)),
+    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId, schema::Seats, schema::Room, schema::Member, schema::MessageId, schema::AnyJson)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
-        (name = "reservations", description = "Whether there is a seat left in a workshop")
+        (name = "reservations", description = "Whether there is a seat left in a workshop"),
+        (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
+                                        or `/rooms/{room}/events` (server-sent events), which are streams and not described here")
     )
 )]
 struct Document;
@@ -98,6 +110,8 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("Seats", RefOr::T(Schema::Object(seats))) => {
                 seats.maximum = Some(Number::UInt(limits.max_seats_per_request as usize));
             }
+            ("Room", RefOr::T(Schema::Object(room))) => room.max_length = Some(limits.max_room_bytes),
+            ("Member", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_member_bytes),
             ("Items", RefOr::T(Schema::Array(items))) => items.max_items = Some(limits.max_items_per_read),
             _ => {}
         }

@@ -29,6 +29,10 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<&'static str>,
+    /// Seconds to wait, where the answer knows better than `server.retry_after_s`.
+    #[serde(skip)]
+    #[schema(ignore)]
+    retry_after_s: Option<u64>,
 }
 
 impl Problem {
@@ -40,6 +44,7 @@ impl Problem {
             error,
             detail: detail.into(),
             field: None,
+            retry_after_s: None,
         }
     }
 
@@ -53,6 +58,11 @@ impl Problem {
 
     pub(super) fn of_field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
+        self
+    }
+
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
         self
     }
 }
@@ -88,7 +98,11 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after_s = self.retry_after_s;
         let mut response = (status, axum::Json(self)).into_response();
+        if let Some(seconds) = retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         let problem_json = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
         if status == StatusCode::UNAUTHORIZED {

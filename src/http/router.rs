@@ -19,12 +19,13 @@ use utoipa_axum::routes;
 use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
-use super::{health, likes, noop, openapi, path, reservations};
+use super::{health, likes, noop, openapi, path, reservations, rooms};
 use crate::config::Config;
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
 use crate::reservations::Workshops;
+use crate::rooms::Rooms;
 
 /// What every handler sees; a cheap clone.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Shared {
     pub summary: Summary,
     /// The reservation actors.
     pub workshops: Workshops,
+    /// The rooms.
+    pub rooms: Rooms,
     /// The service's time.
     pub clock: Clock,
     /// Whether each partition serves.
@@ -56,6 +59,9 @@ pub struct Shared {
     pub metrics: Option<PrometheusHandle>,
     /// Counts log lines that were dropped.
     pub log_dropped: Option<ErrorCounter>,
+    /// `faults.clock_control`
+    #[cfg(debug_assertions)]
+    pub clock_control: bool,
 }
 
 /// Bounds of what a request may hold; the settings of the same names say what they mean.
@@ -67,6 +73,11 @@ pub struct Limits {
     pub max_user_bytes: usize,
     pub max_items_per_read: usize,
     pub max_seats_per_request: u32,
+    pub max_room_bytes: usize,
+    /// `rooms.max_user_bytes`
+    pub max_member_bytes: usize,
+    pub max_message_bytes: usize,
+    pub max_meta_bytes: usize,
     pub request_timeout: Duration,
     pub retry_after_s: u32,
 }
@@ -79,6 +90,10 @@ impl From<&Config> for Limits {
             max_user_bytes: config.likes.max_user_bytes,
             max_items_per_read: config.likes.max_items_per_read,
             max_seats_per_request: config.reservations.max_seats_per_request,
+            max_room_bytes: config.rooms.max_room_bytes,
+            max_member_bytes: config.rooms.max_user_bytes,
+            max_message_bytes: config.rooms.max_message_bytes,
+            max_meta_bytes: config.rooms.max_meta_bytes,
             request_timeout: Duration::from_millis(config.server.request_timeout_ms),
             retry_after_s: config.server.retry_after_s,
         }
@@ -108,7 +123,11 @@ pub fn public(app: &App, noop_routes: bool) -> Router {
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
         move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
-    let mut router = router.route("/openapi.json", get(serve_document));
+    let mut router = router
+        .route("/openapi.json", get(serve_document))
+        // Streams: OpenAPI has no words for what they carry.
+        .route("/rooms/{room}/socket", get(rooms::socket::socket))
+        .route("/rooms/{room}/events", get(rooms::events::events));
     if noop_routes {
         router = router.merge(noop::routes());
     }
@@ -124,6 +143,13 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(likes::like, likes::unlike, likes::liked))
         .routes(routes!(reservations::reserve))
         .routes(routes!(reservations::status))
+        .routes(routes!(rooms::members::look))
+        .routes(routes!(rooms::members::join))
+        .routes(routes!(rooms::members::leave))
+        .routes(routes!(rooms::messages::send))
+        .routes(routes!(rooms::members::seed_join))
+        .routes(routes!(rooms::members::seed_leave))
+        .routes(routes!(rooms::messages::seed_send))
 }
 
 /// The admin listener's routes.
@@ -132,6 +158,11 @@ pub fn admin(app: &App) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(metrics));
+    #[cfg(debug_assertions)]
+    let router = match app.clock_control {
+        true => router.route("/faults/clock", axum::routing::post(advance_clock)),
+        false => router,
+    };
     finish(router, app)
 }
 
@@ -161,8 +192,23 @@ async fn metrics(_permit: Permit<Read>, State(app): State<App>) -> impl IntoResp
     let age_ms = (app.clock.now_ms() - app.summary.as_of_ms()).max(0);
     let dropped = app.log_dropped.as_ref().map_or(0, ErrorCounter::dropped_lines);
     crate::metrics::before_scrape(age_ms, dropped as u64);
+    app.rooms.observe();
     let text = app.metrics.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}
+
+/// Time goes on by `?ms=`, for tests that do not want to wait (`faults.clock_control`).
+#[cfg(debug_assertions)]
+async fn advance_clock(
+    _permit: Permit<super::auth::Admin>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<&'static str, Problem> {
+    let query = super::query::Query::parse(uri.query())?;
+    let ms = query.one("ms")?.and_then(|ms| ms.parse().ok());
+    app.clock.advance(ms.ok_or_else(|| Problem::bad_request("invalid_query", "`ms` is a number"))?);
+    app.rooms.look_at_the_clock();
+    Ok("it is later now")
 }
 
 impl fmt::Debug for Shared {

@@ -4,7 +4,7 @@
 //! two in the tests. Upper bounds that are settings are filled in by [`fit`](super::openapi::fit).
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 #[derive(Debug)]
@@ -19,7 +19,19 @@ pub(super) struct Workshop;
 pub(super) struct RequestId;
 #[derive(Debug)]
 pub(super) struct Seats;
+#[derive(Debug)]
+pub(super) struct Room;
+#[derive(Debug)]
+pub(super) struct Member;
+#[derive(Debug)]
+pub(super) struct MessageId;
+#[derive(Debug)]
+pub(super) struct AnyJson;
 
+impl ToSchema for Room {}
+impl ToSchema for Member {}
+impl ToSchema for MessageId {}
+impl ToSchema for AnyJson {}
 impl ToSchema for Item {}
 impl ToSchema for Items {}
 impl ToSchema for User {}
@@ -94,6 +106,40 @@ impl PartialSchema for Seats {
     }
 }
 
+impl PartialSchema for Room {
+    fn schema() -> RefOr<Schema> {
+        let description = "A room's name. Its UTF-8 has at most `rooms.max_room_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "lobby", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for Member {
+    fn schema() -> RefOr<Schema> {
+        let description = "A user's id. Its UTF-8 has at most `rooms.max_user_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "ada", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for MessageId {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(64))
+            .examples(["message-1"])
+            .description(Some("The sender's id of a message: 1 to 64 bytes of UTF-8"))
+            .into()
+    }
+}
+
+impl PartialSchema for AnyJson {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON but null")).into()
+    }
+}
+
 /// A text that is one of some words.
 fn word(words: &[&'static str], description: &str) -> Object {
     ObjectBuilder::new()
@@ -122,20 +168,28 @@ pub(super) fn error() -> Object {
         "disk_full",
         "forbidden",
         "incomplete_body",
+        "invalid_handshake",
         "invalid_item",
         "invalid_json",
         "invalid_like",
+        "invalid_member",
+        "invalid_message",
         "invalid_query",
         "invalid_reservation",
+        "invalid_room",
         "invalid_user",
         "invalid_workshop_name",
+        "message_too_large",
         "method_not_allowed",
         "not_found",
         "not_ready",
         "outcome_unknown",
         "overloaded",
+        "rate_limited",
         "request_id_reused",
         "request_timeout",
+        "room_full",
+        "too_many_connections",
         "unauthorized",
         "unavailable",
     ];

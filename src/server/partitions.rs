@@ -15,6 +15,8 @@ use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port};
 use crate::reservations::Workshops;
 use crate::reservations::actor::ReservationActors;
+use crate::rooms::recorder::{Recorder, RoomRecords};
+use crate::rooms::registry::history_bounds;
 use crate::store;
 use crate::store::sqlite::{Identity, SqliteStore};
 
@@ -25,6 +27,8 @@ pub struct Partitions {
     pub shards: Shards,
     /// To the reservations.
     pub workshops: Workshops,
+    /// To the durable history of rooms.
+    pub recorder: Recorder,
     /// The time by which they decide.
     pub clock: Clock,
     pub(super) running: Vec<Partition<Command>>,
@@ -47,7 +51,8 @@ impl Partitions {
         let patience = Duration::from_millis(config.server.request_timeout_ms);
         let shards = Shards::new(ports(&running), data.manifest().shards, patience);
         let workshops = Workshops::new(ports(&running), patience);
-        Ok(Self { shards, workshops, clock, running })
+        let recorder = Recorder::new(ports(&running), patience);
+        Ok(Self { shards, workshops, recorder, clock, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
@@ -83,7 +88,8 @@ fn engine(store: SqliteStore, partition: u32, data: &DataDir, config: &Config) -
     let max_resident = config.actors.max_resident;
     let likes = LikesActors::new(shards, max_resident);
     let reservations = ReservationActors::new(config.reservations.default_capacity, max_resident);
-    let engine = Engine::new(store, likes, reservations);
+    let rooms = RoomRecords::new(history_bounds(&config.rooms), max_resident);
+    let engine = Engine::new(store, likes, reservations, rooms);
     #[cfg(debug_assertions)]
     let engine = engine.with_faults(config.faults.clone());
     engine

@@ -7,11 +7,13 @@
 
 pub mod likes;
 pub mod reservations;
+pub mod rooms;
 pub mod sqlite;
 pub mod summary;
 
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
+pub use rooms::RoomsStore;
 pub use summary::SummaryStore;
 
 /// What goes wrong in a store.
@@ -102,6 +104,6 @@ pub trait Transactions {
 }
 
 /// All that a partition needs of its store.
-pub trait Store: Transactions + LikesStore + ReservationsStore + Send + 'static {}
+pub trait Store: Transactions + LikesStore + ReservationsStore + RoomsStore + Send + 'static {}
 
-impl<S: Transactions + LikesStore + ReservationsStore + Send + 'static> Store for S {}
+impl<S: Transactions + LikesStore + ReservationsStore + RoomsStore + Send + 'static> Store for S {}

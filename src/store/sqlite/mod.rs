@@ -3,6 +3,7 @@
 mod likes;
 pub mod open;
 mod reservations;
+mod rooms;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use super::{Error, Transactions};
 use open::{Pragmas, Schema};
 
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
-pub const PARTITION_SCHEMA: Schema =
-    Schema { application_id: 0x6863_7061, steps: &[include_str!("schema/partition_001.sql")] };
+pub const PARTITION_SCHEMA: Schema = Schema {
+    application_id: 0x6863_7061,
+    steps: &[include_str!("schema/partition_001.sql"), include_str!("schema/partition_003.sql")],
+};
 
 /// A partition's file.
 #[derive(Debug)]
