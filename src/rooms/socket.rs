@@ -140,9 +140,15 @@ impl Socket {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
-        if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(context).is_ready()) {
-            return Poll::Ready(self.cause());
+        let ended = self.poll_steps(context);
+        // Last: a step may have set it.
+        match &mut self.deadline {
+            Some(deadline) if ended.is_pending() => deadline.as_mut().poll(context).map(|()| self.cause()),
+            _ => ended,
         }
+    }
+
+    fn poll_steps(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
         for _ in 0..STEPS {
             let written = self.poll_write(context);
             if written.is_err() {

@@ -15,12 +15,19 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: [(&str, &[&str]); 7] = [
+const ROUTES: [(&str, &[&str]); 14] = [
     ("/health", &["get"]),
+    ("/join", &["post"]),
+    ("/leave", &["post"]),
     ("/likes", &["get"]),
     ("/likes/{item}", &["delete", "get", "post"]),
     ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
     ("/ready", &["get"]),
+    ("/rooms/{room}", &["get"]),
+    ("/rooms/{room}/join", &["post"]),
+    ("/rooms/{room}/leave", &["post"]),
+    ("/rooms/{room}/send", &["post"]),
+    ("/send", &["post"]),
     ("/workshops/{workshop}/reservations", &["post"]),
     ("/workshops/{workshop}/status", &["get"]),
 ];
@@ -33,7 +40,7 @@ fn document(service: &Service) -> String {
 
 /// A virtual environment with the packages that the tests need, made at the first use and kept under
 /// `target/`.
-fn python() -> &'static Path {
+pub fn python() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
         let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
@@ -135,6 +142,9 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         ("/ready", _) => &["200", "503"],
         ("/workshops/{workshop}/reservations", _) => {
             &["201", "400", "401", "403", "404", "408", "409", "413", "422", "503", "507"]
+        }
+        ("/join" | "/send" | "/rooms/{room}/join" | "/rooms/{room}/send", _) => {
+            &["200", "400", "401", "403", "404", "408", "413", "429", "503", "507"]
         }
         (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
         _ => &["200", "400", "401", "403", "404", "503", "507"],
