@@ -443,3 +443,16 @@ impl std::fmt::Debug for Socket {
         f.debug_struct("Socket").field("phase", &self.phase).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field too many is paid for by every idle socket.
+    #[test]
+    fn an_idle_socket_is_small() {
+        let (socket, link) = (size_of::<Socket>(), size_of::<super::super::link::Link>());
+        println!("socket {socket}, link {link}");
+        assert!(socket <= 640 && link <= 192, "socket {socket}, link {link}");
+    }
+}

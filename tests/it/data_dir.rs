@@ -133,9 +133,11 @@ async fn a_manifest_that_is_newer_or_makes_no_sense_is_refused() {
 async fn a_file_with_a_newer_schema_is_refused() {
     for file in ["partition-000.db", "partition-001.db", "summary.db"] {
         let setup = used().await;
-        files::execute(&setup.data_dir(), file, "PRAGMA user_version = 2");
-        assert_refused(&setup, &[file, "schema 2", "up to 1", "newer"]);
-        assert_eq!(files::number(&setup.data_dir(), file, "PRAGMA user_version"), 2);
+        let known = files::number(&setup.data_dir(), file, "PRAGMA user_version");
+        let newer = known + 1;
+        files::execute(&setup.data_dir(), file, &format!("PRAGMA user_version = {newer}"));
+        assert_refused(&setup, &[file, &format!("schema {newer}"), &format!("up to {known}"), "newer"]);
+        assert_eq!(files::number(&setup.data_dir(), file, "PRAGMA user_version"), newer);
     }
 }
 

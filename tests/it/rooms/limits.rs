@@ -193,9 +193,12 @@ async fn a_full_room_holds_up_the_sockets_that_fill_it() {
         .with("rooms.queue_frames", 10_000)
         .start();
     let mut listener = Socket::open(&service, "lobby/socket?raw=true").await;
+    let mut sockets = Vec::new();
+    for _ in 0..4 {
+        sockets.push(Socket::open(&service, "lobby/socket?raw=true&echo=false").await);
+    }
     let mut senders = Vec::new();
-    for name in 0..4 {
-        let mut sender = Socket::open(&service, "lobby/socket?raw=true&echo=false").await;
+    for (name, mut sender) in sockets.into_iter().enumerate() {
         senders.push(tokio::spawn(async move {
             for number in 0..500 {
                 sender.send(&format!("{name}:{number}")).await;
