@@ -50,6 +50,8 @@ impl Server {
                     // The load is the bench's to choose; everything else is as it ships.
                     .env("HEADCOUNT__SERVER__MAX_CONNECTIONS", "20000")
                     .env("HEADCOUNT__ROOMS__ADMISSIONS_PER_S", "1000000")
+                    // The readers know one shape of frame.
+                    .env("HEADCOUNT__ROOMS__PING_INTERVAL_MS", "0")
                     .env("HEADCOUNT__ROOMS__SOCKET_MESSAGES_PER_S", "1000000");
                 command
             }

@@ -129,14 +129,14 @@ impl PartialSchema for MessageId {
             .min_length(Some(1))
             .max_length(Some(64))
             .examples(["message-1"])
-            .description(Some("The sender's id of a message: 1 to 64 bytes of UTF-8"))
+            .description(Some("The sender's id of a message: 1 to 64 characters"))
             .into()
     }
 }
 
 impl PartialSchema for AnyJson {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON but null")).into()
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON")).into()
     }
 }
 

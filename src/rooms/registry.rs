@@ -469,7 +469,7 @@ impl Rooms {
     }
 
     async fn ping_all(self, every: Duration) {
-        let mut every = tokio::time::interval(every);
+        let mut every = tokio::time::interval_at(Instant::now() + every, every);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             every.tick().await;

@@ -30,7 +30,7 @@ use super::presence::End;
 use super::rate::Bucket;
 use super::registry::Membership;
 use super::room::Rejected;
-use super::types::{Body, MAX_MESSAGE_ID_BYTES, Message, Meta};
+use super::types::{Body, Message, Meta, even_null, is_message_id};
 
 /// The library's buffer for what a socket says; larger messages grow it.
 const READ_BUFFER_BYTES: usize = 1024;
@@ -78,11 +78,11 @@ enum Phase {
 #[derive(Debug, Deserialize)]
 struct Said<'a> {
     r#type: &'a str,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     meta: Option<&'a RawValue>,
     #[serde(borrow)]
     text: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     data: Option<&'a RawValue>,
     id: Option<&'a str>,
 }
@@ -378,7 +378,7 @@ impl Socket {
             }
             "message" => {
                 let id = match said.id {
-                    Some(id) if !(1..=MAX_MESSAGE_ID_BYTES).contains(&id.len()) => {
+                    Some(id) if !is_message_id(id) => {
                         return Err("invalid_message");
                     }
                     id => id.map(Into::into),

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
 use crate::names::is_free_name;
 
 /// A room's name.
@@ -117,8 +120,22 @@ impl Message {
     }
 }
 
-/// Ids of messages: the bounds of a request id, without its alphabet.
-pub const MAX_MESSAGE_ID_BYTES: usize = 64;
+/// Most characters in a message's id.
+const MAX_MESSAGE_ID_CHARS: usize = 64;
+
+/// Whether a text can be a message's id: 1 to 64 characters.
+#[must_use]
+pub fn is_message_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().take(MAX_MESSAGE_ID_CHARS + 1).count() <= MAX_MESSAGE_ID_CHARS
+}
+
+/// Reads JSON that may be `null`, which is a value like any other, and tells it from an absent field.
+///
+/// # Errors
+/// The deserializer's.
+pub fn even_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
 
 impl Position {
     /// `epoch:offset`, as a frame's id is written.

@@ -15,7 +15,7 @@ use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::schema;
-use crate::rooms::types::{Meta, RoomName, UserId};
+use crate::rooms::types::{Meta, RoomName, UserId, even_null};
 
 /// Who joins or leaves. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -24,7 +24,7 @@ pub(in crate::http) struct MemberBody<'a> {
     #[schema(value_type = schema::Member, required)]
     user: Option<&'a RawValue>,
     /// What the member says about itself, any JSON of at most `rooms.max_meta_bytes`. Of a join alone.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     #[schema(value_type = schema::AnyJson, required = false)]
     meta: Option<&'a RawValue>,
 }

@@ -16,7 +16,7 @@ use crate::http::body::Body;
 use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::schema;
-use crate::rooms::types::{self, MAX_MESSAGE_ID_BYTES, Message, RoomName};
+use crate::rooms::types::{self, Message, RoomName, even_null, is_message_id};
 
 /// A message: `text`, or `data`. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,7 +29,7 @@ pub(in crate::http) struct MessageBody<'a> {
     #[schema(value_type = String, required = false)]
     text: Option<&'a RawValue>,
     /// Any JSON instead, of at most `rooms.max_message_bytes`.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     #[schema(value_type = schema::AnyJson, required = false)]
     data: Option<&'a RawValue>,
     /// The sender's id of it: repeated while the history holds the message, it is said once.
@@ -62,8 +62,8 @@ impl MessageBody<'_> {
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "message_too_large", detail));
         }
         let id = said.id.map(|json| {
-            let id = text(json).filter(|id| (1..=MAX_MESSAGE_ID_BYTES).contains(&id.len()));
-            id.ok_or_else(|| invalid("id", format!("`id` is a text of 1 to {MAX_MESSAGE_ID_BYTES} bytes")))
+            let id = text(json).filter(|id| is_message_id(id));
+            id.ok_or_else(|| invalid("id", "`id` is a text of 1 to 64 characters"))
         });
         let id = id.transpose()?.map(Arc::from);
         Ok(Message { user: Some(user(&sender, app)?), body, id })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headcount::store::rooms::{Kind, NewMessage, RoomChange, RoomKey, RoomRow, RoomsStore, StoredMessage};
+use headcount::store::rooms::{Kind, NewMessage, RoomChange, RoomKey, RoomRow, StoredMessage};
 use headcount::store::{Saved, Store};
 
 fn row(last: u64) -> RoomRow {
