@@ -25,7 +25,7 @@ pub(in crate::http) struct MessageBody<'a> {
     #[schema(value_type = schema::Member, required)]
     user: Option<&'a RawValue>,
     /// At most `rooms.max_message_bytes`.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     #[schema(value_type = String, required = false)]
     text: Option<&'a RawValue>,
     /// Any JSON instead, of at most `rooms.max_message_bytes`.
@@ -33,7 +33,7 @@ pub(in crate::http) struct MessageBody<'a> {
     #[schema(value_type = schema::AnyJson, required = false)]
     data: Option<&'a RawValue>,
     /// The sender's id of it: repeated while the history holds the message, it is said once.
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     #[schema(value_type = schema::MessageId, required = false)]
     id: Option<&'a RawValue>,
 }

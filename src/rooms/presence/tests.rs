@@ -239,8 +239,10 @@ proptest! {
                     let due = presence.next_due_ms(TIMES, seen_ms);
                     now += ms;
                     let expired = presence.expire(now, TIMES, seen_ms);
-                    let nothing = expired == Expired::default();
-                    prop_assert_eq!(nothing, due.is_none_or(|due| now < due));
+                    // Nothing ends before it is due, and nothing that was due is left over. (What ends need not
+                    // show: a session of a user who has a socket, too.)
+                    prop_assert!(expired == Expired::default() || due.is_some_and(|due| due <= now));
+                    prop_assert!(presence.next_due_ms(TIMES, seen_ms).is_none_or(|due| due > now));
                     expired.left.iter().for_each(|user| tell(user, Change::Left));
                     model.expire(now);
                 }
