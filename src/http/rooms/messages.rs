@@ -18,7 +18,7 @@ use crate::http::problem::Problem;
 use crate::http::schema;
 use crate::rooms::types::{self, Message, RoomName, even_null, is_message_id};
 
-/// A message: `text`, or `data`. Other fields are ignored.
+/// A message. Instead of `text` it may have `data`, any JSON of at most `rooms.max_message_bytes`. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::http) struct MessageBody<'a> {
     #[serde(borrow)]
@@ -26,11 +26,11 @@ pub(in crate::http) struct MessageBody<'a> {
     user: Option<&'a RawValue>,
     /// At most `rooms.max_message_bytes`.
     #[serde(borrow, default, deserialize_with = "even_null")]
-    #[schema(value_type = String, required = false)]
+    #[schema(value_type = String, required)]
     text: Option<&'a RawValue>,
-    /// Any JSON instead, of at most `rooms.max_message_bytes`.
+    // Either this or the text: a schema of an object's fields has no words for that.
     #[serde(borrow, default, deserialize_with = "even_null")]
-    #[schema(value_type = schema::AnyJson, required = false)]
+    #[schema(ignore)]
     data: Option<&'a RawValue>,
     /// The sender's id of it: repeated while the history holds the message, it is said once.
     #[serde(borrow, default, deserialize_with = "even_null")]
