@@ -3,8 +3,9 @@
 use crate::likes::actor::LikesActors;
 use crate::partition::{self, Decided, Refusal, Vitals, Workload};
 use crate::reservations::actor::ReservationActors;
+use crate::rooms::recorder::RoomRecords;
 use crate::store::{self, Durability, Store, Syncer};
-use crate::{likes, reservations};
+use crate::{likes, reservations, rooms};
 
 /// Whatever a partition can be asked.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub enum Command {
     Likes(likes::Command),
     /// About reservations.
     Reservations(reservations::Command),
+    /// About the durable history of rooms.
+    Rooms(rooms::Command),
 }
 
 impl From<likes::Command> for Command {
@@ -27,11 +30,18 @@ impl From<reservations::Command> for Command {
     }
 }
 
+impl From<rooms::Command> for Command {
+    fn from(command: rooms::Command) -> Self {
+        Self::Rooms(command)
+    }
+}
+
 impl partition::Command for Command {
     fn release(self) {
         match self {
             Self::Likes(command) => command.release(),
             Self::Reservations(command) => command.release(),
+            Self::Rooms(command) => command.release(),
         }
     }
 
@@ -39,6 +49,7 @@ impl partition::Command for Command {
         match self {
             Self::Likes(command) => command.refuse(refusal),
             Self::Reservations(command) => command.refuse(refusal),
+            Self::Rooms(command) => command.refuse(refusal),
         }
     }
 }
@@ -49,17 +60,19 @@ pub struct Engine<S> {
     store: S,
     likes: LikesActors,
     reservations: ReservationActors,
+    rooms: RoomRecords,
     #[cfg(debug_assertions)]
     faults: faults::Injected,
 }
 
 impl<S: Store> Engine<S> {
     /// Actors with nothing in memory yet, over an open store.
-    pub fn new(store: S, likes: LikesActors, reservations: ReservationActors) -> Self {
+    pub fn new(store: S, likes: LikesActors, reservations: ReservationActors, rooms: RoomRecords) -> Self {
         Self {
             store,
             likes,
             reservations,
+            rooms,
             #[cfg(debug_assertions)]
             faults: faults::Injected::default(),
         }
@@ -76,6 +89,7 @@ impl<S: Store> Engine<S> {
     fn forget(&mut self) {
         self.likes.forget();
         self.reservations.forget();
+        self.rooms.forget();
     }
 }
 
@@ -84,19 +98,25 @@ impl<S: Store> Workload for Engine<S> {
 
     fn decide(&mut self, batch: &mut [Command], now_ms: i64) -> Result<Decided, store::Error> {
         #[cfg(debug_assertions)]
-        self.faults.before_deciding(batch);
-        let (mut likes, mut reservations) = (Vec::with_capacity(batch.len()), Vec::new());
+        self.faults.before_deciding(batch)?;
+        let (mut likes, mut reservations, mut rooms) =
+            (Vec::with_capacity(batch.len()), Vec::new(), Vec::new());
         for command in batch {
             match command {
                 Command::Likes(command) => likes.push(command),
                 Command::Reservations(command) => reservations.push(command),
+                Command::Rooms(command) => rooms.push(command),
             }
         }
         self.store.begin()?;
         if self.likes.decide(&mut self.store, &mut likes, S::EXCLUSIVE, now_ms)? == Decided::Conflict {
             return Ok(Decided::Conflict);
         }
-        self.reservations.decide(&mut self.store, &mut reservations, S::EXCLUSIVE, now_ms)
+        let decided = self.reservations.decide(&mut self.store, &mut reservations, S::EXCLUSIVE, now_ms)?;
+        if decided == Decided::Conflict {
+            return Ok(Decided::Conflict);
+        }
+        self.rooms.decide(&mut self.store, &mut rooms, S::EXCLUSIVE, now_ms)
     }
 
     fn commit(&mut self, now_ms: i64) -> Result<Durability, store::Error> {
@@ -125,12 +145,17 @@ impl<S: Store> Workload for Engine<S> {
     fn forget_idle(&mut self) {
         self.likes.forget_idle();
         self.reservations.forget_idle();
+        self.rooms.forget_idle();
     }
 
     fn vitals(&self) -> Vitals {
         Vitals {
             log_bytes: self.store.log_bytes(),
-            resident: vec![("likes", self.likes.resident()), ("reservations", self.reservations.resident())],
+            resident: vec![
+                ("likes", self.likes.resident()),
+                ("reservations", self.reservations.resident()),
+                ("rooms", self.rooms.resident()),
+            ],
         }
     }
 
@@ -145,22 +170,23 @@ mod faults {
     use super::Command;
     use crate::config::Faults;
     use crate::store::Error;
-    use crate::{likes, reservations};
+    use crate::{likes, reservations, rooms};
 
     #[derive(Debug, Default)]
     pub(super) struct Injected {
         faults: Faults,
         commits: u64,
+        rooms_opened: u64,
     }
 
     impl From<Faults> for Injected {
         fn from(faults: Faults) -> Self {
-            Self { faults, commits: 0 }
+            Self { faults, commits: 0, rooms_opened: 0 }
         }
     }
 
     impl Injected {
-        pub(super) fn before_deciding(&self, batch: &[Command]) {
+        pub(super) fn before_deciding(&mut self, batch: &[Command]) -> Result<(), Error> {
             let id = &*self.faults.panic_on;
             let named = |command: &Command| match command {
                 Command::Likes(likes::Command::Set { user, .. }) => user.as_str() == id,
@@ -170,6 +196,14 @@ mod faults {
                 _ => false,
             };
             assert!(id.is_empty() || !batch.iter().any(named), "faults.panic_on = {id}");
+            let opens = |command: &Command| matches!(command, Command::Rooms(rooms::Command::Open { .. }));
+            if self.faults.fail_first_room && batch.iter().any(opens) {
+                self.rooms_opened += 1;
+                if self.rooms_opened == 1 {
+                    return Err(Error::Engine("faults.fail_first_room".to_owned()));
+                }
+            }
+            Ok(())
         }
 
         pub(super) fn before_commit(&mut self) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 //! - [`server`]: the wiring: what starts, in which order, and how it stops.
 //! - [`http`]: the edge: sockets, limits, keys, routes; bytes become types here and answers become bytes.
 //! - [`names`]: what a name has to be, for all features.
-//! - [`likes`], [`reservations`]: the features. In each, `decide` is the rule, pure; the rest carries
+//! - [`likes`], [`reservations`], [`rooms`]: the features. In each, `decide` is the rule, pure; the rest carries
 //!   commands to it and changes from it.
 //! - [`engine`]: the features together on one partition.
 //! - [`partition`]: the thread that takes a batch, commits it and lets the answers out. Knows no feature.
@@ -33,5 +33,6 @@ pub mod metrics;
 pub mod names;
 pub mod partition;
 pub mod reservations;
+pub mod rooms;
 pub mod server;
 pub mod store;

@@ -37,6 +37,18 @@ const ROLLUP_FAILURES: &str = "headcount_rollup_failures_total";
 const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
 const LOG_DROPPED: &str = "headcount_log_lines_dropped_total";
 
+const ROOMS: &str = "headcount_rooms";
+const ROOM_CONNECTIONS: &str = "headcount_room_connections";
+const ROOM_ENDS: &str = "headcount_room_connections_ended_total";
+const ROOM_WAKES: &str = "headcount_room_wakes_total";
+const ROOM_JOINS: &str = "headcount_room_joins_total";
+const ROOM_LEAVES: &str = "headcount_room_leaves_total";
+const ROOM_MESSAGES_IN: &str = "headcount_room_messages_in_total";
+const ROOM_MESSAGES_OUT: &str = "headcount_room_messages_out_total";
+const ROOM_REFUSED: &str = "headcount_room_messages_refused_total";
+const ROOM_DROPPED: &str = "headcount_room_frames_dropped_total";
+const ROOM_BROADCAST_SECONDS: &str = "headcount_room_broadcast_seconds";
+
 const LATENCY_BUCKETS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const BATCH_BUCKETS: [f64; 13] =
@@ -76,6 +88,33 @@ fn describe() {
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
     describe_counter!(ROLLUP_FAILURES, Unit::Count, "Roll-up runs that did not finish.");
     describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
+    describe_gauge!(ROOMS, Unit::Count, "Rooms, by whether their actor is in memory.");
+    describe_gauge!(ROOM_CONNECTIONS, Unit::Count, "Connections to rooms, by kind.");
+    describe_counter!(
+        ROOM_ENDS,
+        Unit::Count,
+        "Sockets that ended, by cause: the word of the close code, client or lost."
+    );
+    describe_counter!(ROOM_WAKES, Unit::Count, "Rooms woken.");
+    describe_counter!(ROOM_JOINS, Unit::Count, "Users that came online in a room.");
+    describe_counter!(ROOM_LEAVES, Unit::Count, "Users that went offline in a room.");
+    describe_counter!(ROOM_MESSAGES_IN, Unit::Count, "Messages that rooms were told.");
+    describe_counter!(
+        ROOM_MESSAGES_OUT,
+        Unit::Count,
+        "Frames queued for connections: a message counts once a reader."
+    );
+    describe_counter!(ROOM_REFUSED, Unit::Count, "Messages that were not taken.");
+    describe_counter!(
+        ROOM_DROPPED,
+        Unit::Count,
+        "Frames dropped with the queue of a connection that did not keep up."
+    );
+    describe_histogram!(
+        ROOM_BROADCAST_SECONDS,
+        Unit::Seconds,
+        "From a message's arrival to its place in every reader's queue."
+    );
     describe_counter!(LOG_DROPPED, Unit::Count, "Log lines dropped because their reader was too slow.");
 }
 
@@ -262,6 +301,72 @@ impl RollupMetrics {
     pub fn ran(&self, changed_items: usize, took: Duration) {
         self.seconds.record(took.as_secs_f64());
         self.changed_items.increment(changed_items as u64);
+    }
+}
+
+/// The rooms'.
+#[derive(Debug)]
+pub struct RoomMetrics {
+    /// Messages told.
+    pub messages_in: Counter,
+    /// Frames queued.
+    pub messages_out: Counter,
+    /// Messages not taken.
+    pub refused: Counter,
+    /// Frames dropped.
+    pub dropped: Counter,
+    /// Users online.
+    pub joins: Counter,
+    /// Users offline.
+    pub leaves: Counter,
+    /// Rooms woken.
+    pub wakes: Counter,
+    /// From arrival to every queue.
+    pub broadcast_seconds: Histogram,
+    sockets: Gauge,
+    readers: Gauge,
+    awake: Gauge,
+    asleep: Gauge,
+}
+
+impl Default for RoomMetrics {
+    fn default() -> Self {
+        for cause in ["client", "lost", "slow"] {
+            counter!(ROOM_ENDS, "cause" => cause).increment(0);
+        }
+        Self {
+            messages_in: counter!(ROOM_MESSAGES_IN),
+            messages_out: counter!(ROOM_MESSAGES_OUT),
+            refused: counter!(ROOM_REFUSED),
+            dropped: counter!(ROOM_DROPPED),
+            joins: counter!(ROOM_JOINS),
+            leaves: counter!(ROOM_LEAVES),
+            wakes: counter!(ROOM_WAKES),
+            broadcast_seconds: histogram!(ROOM_BROADCAST_SECONDS),
+            sockets: gauge!(ROOM_CONNECTIONS, "kind" => "websocket"),
+            readers: gauge!(ROOM_CONNECTIONS, "kind" => "events"),
+            awake: gauge!(ROOMS, "state" => "awake"),
+            asleep: gauge!(ROOMS, "state" => "asleep"),
+        }
+    }
+}
+
+impl RoomMetrics {
+    /// The gauge of a kind of connection.
+    pub fn connections(&self, is_socket: bool) -> &Gauge {
+        if is_socket { &self.sockets } else { &self.readers }
+    }
+
+    /// A socket ended.
+    pub fn ended(&self, cause: &'static str) {
+        counter!(ROOM_ENDS, "cause" => cause).increment(1);
+    }
+
+    /// Sets the gauges.
+    #[expect(clippy::cast_precision_loss, reason = "numbers of rooms are far below 2^52")]
+    pub fn observe(&self, awake: usize, asleep: usize) {
+        self.awake.set(awake as f64);
+        self.asleep.set(asleep as f64);
     }
 }
 

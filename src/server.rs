@@ -1,8 +1,8 @@
 //! The wiring: what starts, in which order, and how it stops.
 //!
 //! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
-//! roll-up and the sweeper, accept. Stop, the other way round: accept no more, finish what is in flight, one last
-//! roll-up, let the partitions empty their queues and checkpoint.
+//! roll-up and the sweeper, accept. Stop, the other way round: accept no more, send the sockets away, finish
+//! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
 
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing_appender::non_blocking::ErrorCounter;
 
-use crate::config::Config;
+use crate::config::{Config, RoomHistory};
 use crate::data_dir::{self, DataDir};
 use crate::engine::Command;
 use crate::http::auth::Keys;
@@ -29,6 +29,7 @@ use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
 use crate::partition::worker::Partition;
 use crate::reservations::sweeper;
+use crate::rooms::Rooms;
 use crate::store;
 use crate::store::SummaryStore;
 use crate::store::sqlite::summary::SqliteSummary;
@@ -83,6 +84,7 @@ pub struct Running {
     pub admin: SocketAddr,
     drain_timeout: Duration,
     draining: CancellationToken,
+    rooms: Rooms,
     connections: TaskTracker,
     schedule: Schedule,
     stop_rollup: CancellationToken,
@@ -129,6 +131,8 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let sweeper = sweeper::start(&partitions.workshops, partitions.alarms.clone(), &clock, &stop_sweeper);
 
     let draining = CancellationToken::new();
+    let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());
+    let rooms = Rooms::start(config.into(), clock.clone(), recorder, &draining);
     let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
         let handle = partition.handle.clone();
         Box::new(move || handle.is_up())
@@ -138,6 +142,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         rollup,
         summary,
         workshops: partitions.workshops.clone(),
+        rooms: rooms.clone(),
         clock,
         partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
@@ -146,6 +151,8 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         routes: Default::default(),
         metrics: process.metrics,
         log_dropped: process.log_dropped,
+        #[cfg(debug_assertions)]
+        clock_control: config.faults.clock_control,
     });
     let connections = TaskTracker::new();
     let accept = |(listener, router, name): (Listener, _, _)| {
@@ -165,6 +172,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         admin: accept((admin, router::admin(&app), "admin")),
         drain_timeout: Duration::from_millis(config.server.drain_timeout_ms),
         draining,
+        rooms,
         connections,
         schedule,
         stop_rollup,
@@ -177,10 +185,11 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
 }
 
 impl Running {
-    /// Stops: accepts no more, finishes what is in flight (for `server.drain_timeout_ms` at most), rolls
+    /// Stops: accepts no more, sends the sockets away, finishes what is in flight (for `server.drain_timeout_ms` at most), rolls
     /// up once more, checkpoints.
     pub async fn stop(self) {
         self.draining.cancel();
+        self.rooms.drain();
         self.connections.close();
         if tokio::time::timeout(self.drain_timeout, self.connections.wait()).await.is_err() {
             tracing::warn!(connections = self.connections.len(), "not everything in flight finished in time");

@@ -6,6 +6,7 @@ mod counts;
 mod engine;
 mod faults;
 mod log;
+mod rooms;
 mod server;
 mod storage;
 
@@ -17,6 +18,7 @@ pub use engine::{Actors, Batch, Clock, Mailbox};
 #[cfg(debug_assertions)]
 pub use faults::Faults;
 pub use log::{Log, LogFormat, LogLevel};
+pub use rooms::{RoomHistory, Rooms};
 pub use server::Server;
 pub use storage::{Sqlite, Storage, Synchronous};
 
@@ -46,6 +48,8 @@ pub struct Config {
     pub rollup: Rollup,
     /// The reservations feature.
     pub reservations: Reservations,
+    /// The rooms feature.
+    pub rooms: Rooms,
     /// Who may call.
     pub auth: Auth,
     /// What is logged, and how.
@@ -68,6 +72,7 @@ impl Config {
         ("likes", Rule::Section(Likes::KEYS)),
         ("rollup", Rule::Section(Rollup::KEYS)),
         ("reservations", Rule::Section(Reservations::KEYS)),
+        ("rooms", Rule::Section(Rooms::KEYS)),
         ("auth", Rule::Section(Auth::KEYS)),
         ("log", Rule::Section(Log::KEYS)),
         ("clock", Rule::Section(Clock::KEYS)),

@@ -54,6 +54,24 @@ impl Config {
             );
             refuse("reservations.hold_ttl_ms", number(reservations.hold_ttl_ms), why);
         }
+        let rooms = &self.rooms;
+        if rooms.ping_interval_ms >= rooms.idle_timeout_ms {
+            let why =
+                format!("must be below {}", beside(sources, "rooms.idle_timeout_ms", rooms.idle_timeout_ms));
+            refuse("rooms.ping_interval_ms", number(rooms.ping_interval_ms), why);
+        }
+        if rooms.queue_bytes <= rooms.max_message_bytes {
+            let why = format!(
+                "must be above {}",
+                beside(sources, "rooms.max_message_bytes", rooms.max_message_bytes)
+            );
+            refuse("rooms.queue_bytes", number(rooms.queue_bytes), why);
+        }
+        if rooms.retry_max_ms < rooms.retry_min_ms {
+            let why =
+                format!("must be at least {}", beside(sources, "rooms.retry_min_ms", rooms.retry_min_ms));
+            refuse("rooms.retry_max_ms", number(rooms.retry_max_ms), why);
+        }
         for (key, address) in [("server.listen", server.listen), ("server.admin_listen", server.admin_listen)]
         {
             if !is_loopback(address) && self.auth.keys.is_empty() && !self.auth.open {

@@ -50,9 +50,10 @@ impl Keys {
         found
     }
 
-    fn check(&self, headers: &HeaderMap, scope: Scope) -> Result<(), Problem> {
+    /// The name of the key that allows it; `None` where none is needed.
+    fn check(&self, headers: &HeaderMap, scope: Scope) -> Result<Option<&str>, Problem> {
         if self.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let key = self.of(headers).ok_or_else(|| {
             Problem::new(
@@ -62,7 +63,7 @@ impl Keys {
             )
         })?;
         if key.scopes.contains(&scope) {
-            return Ok(());
+            return Ok(Some(&key.name));
         }
         tracing::warn!(key = key.name, ?scope, "a key was used beyond its scopes");
         let detail = format!("this key has no scope {}", format!("{scope:?}").to_ascii_lowercase());
@@ -104,6 +105,19 @@ impl<S: Asks> FromRequestParts<App> for Permit<S> {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         app.keys.check(&parts.headers, S::SCOPE)?;
         Ok(Self(PhantomData))
+    }
+}
+
+/// The name of the key that a request was allowed by, for limits that are a key's.
+#[derive(Debug)]
+pub(super) struct Key<S>(pub(super) Option<Box<str>>, PhantomData<S>);
+
+impl<S: Asks> FromRequestParts<App> for Key<S> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let name = app.keys.check(&parts.headers, S::SCOPE)?;
+        Ok(Self(name.map(Into::into), PhantomData))
     }
 }
 

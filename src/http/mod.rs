@@ -2,8 +2,9 @@
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
-//! [`bookings`] (looking them up), [`workshops`] and [`events`] ask a feature and word its answer; [`problem`]
-//! words every error. [`observe`] counts what goes out; [`openapi`] and [`schema`] describe it all.
+//! [`bookings`] (looking them up), [`workshops`], [`events`] and [`rooms`] ask a feature and word its answer;
+//! [`problem`] words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what
+//! goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
 mod body;
@@ -20,9 +21,11 @@ mod path;
 mod problem;
 mod query;
 mod reservations;
+mod rooms;
 pub mod router;
 mod schema;
 pub mod serve;
+mod takeover;
 mod workshops;
 
 pub use router::App;

@@ -87,7 +87,9 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for Observing<F> {
         let this = self.project();
         let mut response = ready!(this.answer.poll(context))?;
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*this.retry_after_s));
+            // A handler that knows better has said so.
+            let retry_after = response.headers_mut().entry(header::RETRY_AFTER);
+            retry_after.or_insert_with(|| HeaderValue::from(*this.retry_after_s));
         }
         this.route.seconds.record(this.started.elapsed().as_secs_f64());
         this.route.count(this.method, response.status());

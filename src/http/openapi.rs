@@ -61,6 +61,16 @@ pub(super) enum Wrongs {
     Wrong(Problem),
 }
 
+/// What a room may say about how much is too much.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(super) enum TooMany {
+    /// `room_full`, `rate_limited`: surely not done; come back.
+    #[response(status = 429, content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "seconds")))]
+    TooMany(Problem),
+}
+
 /// What a partition may say instead of an outcome.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
@@ -78,19 +88,21 @@ pub(super) enum Refusals {
 #[openapi(
     info(
         title = "headcount",
-        description = "Counts people when they all arrive at once: likes and reservations. Bounds and the need for \
+        description = "Counts people when they all arrive at once: likes, reservations and rooms. Bounds and the need for \
                        a key are those of this server's settings.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
         schema::WaitlistLength, schema::BookingState, schema::PageLimit, schema::From, schema::EventId,
-        super::workshops::WaitlistBody)),
+        super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::AnyJson)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
-        (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them")
+        (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
+        (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
+                                        or `/rooms/{room}/events` (server-sent events), which are streams and not described here")
     )
 )]
 struct Document;
@@ -133,6 +145,8 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("PageLimit", RefOr::T(Schema::Object(limit))) => {
                 limit.maximum = Some(Number::UInt(limits.max_page as usize));
             }
+            ("Room", RefOr::T(Schema::Object(room))) => room.max_length = Some(limits.max_room_bytes),
+            ("Member", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_member_bytes),
             ("Items", RefOr::T(Schema::Array(items))) => items.max_items = Some(limits.max_items_per_read),
             _ => {}
         }

@@ -1,5 +1,7 @@
 //! Errors as clients see them: `application/problem+json` (RFC 9457), with one word for one cause.
 
+use std::num::NonZeroU32;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -39,6 +41,10 @@ pub(crate) struct Problem {
     #[serde(rename = "deletedAt", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deleted_at: Option<i64>,
+    /// Seconds to wait, where the answer knows better than `server.retry_after_s`.
+    #[serde(skip)]
+    #[schema(ignore)]
+    retry_after_s: Option<NonZeroU32>,
 }
 
 impl Problem {
@@ -52,6 +58,7 @@ impl Problem {
             field: None,
             minimum: None,
             deleted_at: None,
+            retry_after_s: None,
         }
     }
 
@@ -74,6 +81,11 @@ impl Problem {
 
     pub(super) fn of_field(mut self, field: &'static str) -> Self {
         self.field = Some(field);
+        self
+    }
+
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = u32::try_from(seconds).ok().and_then(NonZeroU32::new);
         self
     }
 }
@@ -123,7 +135,11 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after_s = self.retry_after_s;
         let mut response = (status, axum::Json(self)).into_response();
+        if let Some(seconds) = retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
+        }
         let problem_json = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, problem_json);
         if status == StatusCode::UNAUTHORIZED {

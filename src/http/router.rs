@@ -19,12 +19,13 @@ use utoipa_axum::routes;
 use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
-use super::{bookings, changes, events, health, likes, noop, openapi, path, reservations, workshops};
+use super::{bookings, changes, events, health, likes, noop, openapi, path, reservations, rooms, workshops};
 use crate::config::Config;
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
 use crate::reservations::Workshops;
+use crate::rooms::Rooms;
 
 /// What every handler sees; a cheap clone.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Shared {
     pub summary: Summary,
     /// The reservation actors.
     pub workshops: Workshops,
+    /// The rooms.
+    pub rooms: Rooms,
     /// The service's time.
     pub clock: Clock,
     /// Whether each partition serves.
@@ -56,6 +59,9 @@ pub struct Shared {
     pub metrics: Option<PrometheusHandle>,
     /// Counts log lines that were dropped.
     pub log_dropped: Option<ErrorCounter>,
+    /// `faults.clock_control`
+    #[cfg(debug_assertions)]
+    pub clock_control: bool,
 }
 
 /// Bounds of what a request may hold; the settings of the same names say what they mean.
@@ -74,6 +80,11 @@ pub struct Limits {
     pub max_page: u32,
     pub max_event_streams: usize,
     pub event_keepalive: Duration,
+    pub max_room_bytes: usize,
+    /// `rooms.max_user_bytes`
+    pub max_member_bytes: usize,
+    pub max_message_bytes: usize,
+    pub max_meta_bytes: usize,
     pub request_timeout: Duration,
     pub retry_after_s: u32,
 }
@@ -93,6 +104,10 @@ impl From<&Config> for Limits {
             max_page: config.reservations.max_page,
             max_event_streams: config.reservations.max_event_streams,
             event_keepalive: Duration::from_millis(config.reservations.event_keepalive_ms),
+            max_room_bytes: config.rooms.max_room_bytes,
+            max_member_bytes: config.rooms.max_user_bytes,
+            max_message_bytes: config.rooms.max_message_bytes,
+            max_meta_bytes: config.rooms.max_meta_bytes,
             request_timeout: Duration::from_millis(config.server.request_timeout_ms),
             retry_after_s: config.server.retry_after_s,
         }
@@ -122,7 +137,11 @@ pub fn public(app: &App, noop_routes: bool) -> Router {
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
         move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
-    let mut router = router.route("/openapi.json", get(serve_document));
+    let mut router = router
+        .route("/openapi.json", get(serve_document))
+        // Streams: OpenAPI has no words for what they carry.
+        .route("/rooms/{room}/socket", get(rooms::socket::socket))
+        .route("/rooms/{room}/events", get(rooms::events::events));
     if noop_routes {
         router = router.merge(noop::routes());
     }
@@ -145,6 +164,13 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(changes::confirm))
         .routes(routes!(changes::cancel))
         .routes(routes!(changes::extend))
+        .routes(routes!(rooms::members::look))
+        .routes(routes!(rooms::members::join))
+        .routes(routes!(rooms::members::leave))
+        .routes(routes!(rooms::messages::send))
+        .routes(routes!(rooms::members::seed_join))
+        .routes(routes!(rooms::members::seed_leave))
+        .routes(routes!(rooms::messages::seed_send))
 }
 
 /// The admin listener's routes.
@@ -153,6 +179,11 @@ pub fn admin(app: &App) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(metrics));
+    #[cfg(debug_assertions)]
+    let router = match app.clock_control {
+        true => router.route("/faults/clock", axum::routing::post(advance_clock)),
+        false => router,
+    };
     finish(router, app)
 }
 
@@ -182,8 +213,23 @@ async fn metrics(_permit: Permit<Read>, State(app): State<App>) -> impl IntoResp
     let age_ms = (app.clock.now_ms() - app.summary.as_of_ms()).max(0);
     let dropped = app.log_dropped.as_ref().map_or(0, ErrorCounter::dropped_lines);
     crate::metrics::before_scrape(age_ms, dropped as u64);
+    app.rooms.observe();
     let text = app.metrics.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+}
+
+/// Time goes on by `?ms=`, for tests that do not want to wait (`faults.clock_control`).
+#[cfg(debug_assertions)]
+async fn advance_clock(
+    _permit: Permit<super::auth::Admin>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<&'static str, Problem> {
+    let query = super::query::Query::parse(uri.query())?;
+    let ms = query.one("ms")?.and_then(|ms| ms.parse().ok());
+    app.clock.advance(ms.ok_or_else(|| Problem::bad_request("invalid_query", "`ms` is a number"))?);
+    app.rooms.look_at_the_clock();
+    Ok("it is later now")
 }
 
 impl fmt::Debug for Shared {

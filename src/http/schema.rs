@@ -4,7 +4,7 @@
 //! two in the tests. Upper bounds that are settings are filled in by [`fit`](super::openapi::fit).
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::store::bookings::{Reason, State};
@@ -41,7 +41,18 @@ pub(super) struct PageLimit;
 pub(super) struct From;
 #[derive(Debug)]
 pub(super) struct EventId;
+pub(super) struct Room;
+#[derive(Debug)]
+pub(super) struct Member;
+#[derive(Debug)]
+pub(super) struct MessageId;
+#[derive(Debug)]
+pub(super) struct AnyJson;
 
+impl ToSchema for Room {}
+impl ToSchema for Member {}
+impl ToSchema for MessageId {}
+impl ToSchema for AnyJson {}
 impl ToSchema for Item {}
 impl ToSchema for Items {}
 impl ToSchema for User {}
@@ -173,6 +184,22 @@ impl PartialSchema for Holder {
     }
 }
 
+impl PartialSchema for Room {
+    fn schema() -> RefOr<Schema> {
+        let description = "A room's name. Its UTF-8 has at most `rooms.max_room_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "lobby", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for Member {
+    fn schema() -> RefOr<Schema> {
+        let description = "A user's id. Its UTF-8 has at most `rooms.max_user_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "ada", description).min_length(Some(1)).into()
+    }
+}
+
 impl PartialSchema for EventId {
     fn schema() -> RefOr<Schema> {
         text("^[0-9]{1,15}-[0-9]{1,15}$", "1-7", "The id of an event").into()
@@ -196,6 +223,24 @@ impl PartialSchema for From {
 impl PartialSchema for BookingState {
     fn schema() -> RefOr<Schema> {
         state().into()
+    }
+}
+
+impl PartialSchema for MessageId {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(64))
+            .examples(["message-1"])
+            .description(Some("The sender's id of a message: 1 to 64 characters"))
+            .into()
+    }
+}
+
+impl PartialSchema for AnyJson {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some("Any JSON")).into()
     }
 }
 
@@ -245,24 +290,32 @@ pub(super) fn error() -> Object {
         "invalid_confirmation",
         "invalid_event_id",
         "invalid_extension",
+        "invalid_handshake",
         "invalid_item",
         "invalid_json",
         "invalid_like",
+        "invalid_member",
+        "invalid_message",
         "invalid_query",
         "invalid_request_id",
         "invalid_reservation",
+        "invalid_room",
         "invalid_user",
         "invalid_workshop",
         "invalid_workshop_name",
+        "message_too_large",
         "method_not_allowed",
         "more_than_held",
         "not_found",
         "not_ready",
         "outcome_unknown",
         "overloaded",
+        "rate_limited",
         "request_id_reused",
         "request_timeout",
+        "room_full",
         "still_waiting",
+        "too_many_connections",
         "unauthorized",
         "unavailable",
         "version_mismatch",

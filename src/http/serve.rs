@@ -3,20 +3,21 @@
 //! hyper itself and not `axum::serve`: that one has no timeout for a head that never ends.
 
 use std::io;
-use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use metrics::Gauge;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::takeover::{Switching, Taken};
 use crate::metrics::ConnectionMetrics;
 
 /// Bounds of a listener.
@@ -75,30 +76,59 @@ pub async fn serve(
             continue;
         };
         let (http, router, stop, open) = (http.clone(), router.clone(), stop.clone(), metrics.open.clone());
+        let tracker = connections.clone();
         connections.spawn(async move {
             open.increment(1.0);
-            serve_connection(&http, stream, router, stop).await;
-            open.decrement(1.0);
-            drop(place);
+            let kept = Kept { open, _place: place };
+            if let Some(takeover) = serve_connection(&http, stream, router, stop).await {
+                // A task of its own: what HTTP needed is freed, and there may be many.
+                tracker.spawn(async move {
+                    takeover.await;
+                    drop(kept);
+                });
+            }
         });
     }
 }
 
-async fn serve_connection(http: &http1::Builder, stream: TcpStream, router: Router, stop: CancellationToken) {
+/// What an open connection holds, whatever is spoken on it.
+struct Kept {
+    open: Gauge,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.open.decrement(1.0);
+    }
+}
+
+/// Serves HTTP to its end; what comes after it, if the last answer switched protocols.
+async fn serve_connection(
+    http: &http1::Builder,
+    stream: TcpStream,
+    router: Router,
+    stop: CancellationToken,
+) -> Option<Taken> {
     // Answers are small and whole; waiting to fill a packet would only add latency.
     let _best_effort = stream.set_nodelay(true);
-    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
+    let switch = Arc::new(Mutex::new(None));
+    let service = Switching { inner: TowerToHyperService::new(router), switch: Arc::clone(&switch) };
+    let mut connection = http.serve_connection(TokioIo::new(stream), service);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            Pin::new(&mut connection).graceful_shutdown();
+            (&mut connection).await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+        return None;
     }
+    let takeover = switch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    let parts = connection.into_parts();
+    Some(takeover(parts.io.into_inner(), parts.read_buf))
 }
 
 async fn apologize(mut stream: TcpStream, retry_after_s: u32) -> io::Result<()> {

@@ -3,6 +3,8 @@
 //! A wall clock that is set back while the service runs changes nothing; one that was set back between
 //! two runs is noticed at the start (`clock.max_step_ms`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since the Unix epoch, never falling. Clones share one time.
@@ -10,6 +12,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub struct Clock {
     wall_at_start_ms: i64,
     started: Instant,
+    /// What tests have added.
+    advanced_ms: Arc<AtomicI64>,
 }
 
 /// The wall clock lies too far behind the last time that was stored.
@@ -38,14 +42,25 @@ impl Clock {
         if behind_ms > max_step_ms {
             return Err(SteppedBack { wall_ms, mark_ms, behind_ms });
         }
-        Ok(Self { wall_at_start_ms: wall_ms.max(mark_ms), started: Instant::now() })
+        Ok(Self {
+            wall_at_start_ms: wall_ms.max(mark_ms),
+            started: Instant::now(),
+            advanced_ms: Arc::default(),
+        })
     }
 
     /// The time now.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
         let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        self.wall_at_start_ms.saturating_add(elapsed)
+        let advanced_ms = self.advanced_ms.load(Ordering::Relaxed);
+        self.wall_at_start_ms.saturating_add(elapsed).saturating_add(advanced_ms)
+    }
+
+    /// Makes it later, for tests that do not want to wait. Not in a release build.
+    #[cfg(debug_assertions)]
+    pub fn advance(&self, ms: u32) {
+        self.advanced_ms.fetch_add(i64::from(ms), Ordering::Relaxed);
     }
 }
 

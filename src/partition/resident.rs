@@ -46,14 +46,14 @@ impl<K: Eq + Hash, V> Resident<K, V> {
         self.young.insert(key, state);
     }
 
-    /// Forgets one key.
-    pub fn remove<Q>(&mut self, key: &Q)
+    /// Forgets one key; its state, if it was in memory.
+    pub fn remove<Q>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.young.remove(key);
-        self.old.remove(key);
+        // A key is in one generation at most.
+        self.young.remove(key).or_else(|| self.old.remove(key))
     }
 
     /// Ends an idle period: what was not touched since the last one leaves memory.

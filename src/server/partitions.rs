@@ -20,6 +20,8 @@ use crate::reservations::actor::{ReservationActors, Setup};
 use crate::reservations::alarm::Alarm;
 use crate::reservations::decide::Defaults;
 use crate::reservations::feeds::Feeds;
+use crate::rooms::recorder::{Recorder, RoomRecords};
+use crate::rooms::registry::history_bounds;
 use crate::store::sqlite::{Identity, SqliteStore};
 use crate::store::{self, BookingsStore};
 
@@ -30,6 +32,8 @@ pub struct Partitions {
     pub shards: Shards,
     /// To the reservations.
     pub workshops: Workshops,
+    /// To the durable history of rooms.
+    pub recorder: Recorder,
     /// The time by which they decide.
     pub clock: Clock,
     /// When each has reservations to sweep.
@@ -59,7 +63,8 @@ impl Partitions {
         let patience = Duration::from_millis(config.server.request_timeout_ms);
         let shards = Shards::new(ports(&running), data.manifest().shards, patience);
         let workshops = Workshops::new(ports(&running), patience, feeds);
-        Ok(Self { shards, workshops, clock, alarms, running })
+        let recorder = Recorder::new(ports(&running), patience);
+        Ok(Self { shards, workshops, recorder, clock, alarms, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
@@ -113,7 +118,8 @@ fn engine(
         feeds,
         alarm,
     });
-    let engine = Engine::new(store, likes, reservations);
+    let rooms = RoomRecords::new(history_bounds(&config.rooms), max_resident);
+    let engine = Engine::new(store, likes, reservations, rooms);
     #[cfg(debug_assertions)]
     let engine = engine.with_faults(config.faults.clone());
     engine

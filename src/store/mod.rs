@@ -8,12 +8,14 @@
 pub mod bookings;
 pub mod likes;
 pub mod reservations;
+pub mod rooms;
 pub mod sqlite;
 pub mod summary;
 
 pub use bookings::BookingsStore;
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
+pub use rooms::RoomsStore;
 pub use summary::SummaryStore;
 
 /// What goes wrong in a store.
@@ -129,6 +131,12 @@ pub trait Transactions {
 }
 
 /// All that a partition needs of its store.
-pub trait Store: Transactions + LikesStore + ReservationsStore + BookingsStore + Send + 'static {}
+pub trait Store:
+    Transactions + LikesStore + ReservationsStore + BookingsStore + RoomsStore + Send + 'static
+{
+}
 
-impl<S: Transactions + LikesStore + ReservationsStore + BookingsStore + Send + 'static> Store for S {}
+impl<S: Transactions + LikesStore + ReservationsStore + BookingsStore + RoomsStore + Send + 'static> Store
+    for S
+{
+}

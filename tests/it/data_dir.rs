@@ -131,8 +131,9 @@ async fn a_manifest_that_is_newer_or_makes_no_sense_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_with_a_newer_schema_is_refused() {
-    for (file, known) in [("partition-000.db", 3), ("partition-001.db", 3), ("summary.db", 1)] {
+    for file in ["partition-000.db", "partition-001.db", "summary.db"] {
         let setup = used().await;
+        let known = files::number(&setup.data_dir(), file, "PRAGMA user_version");
         let newer = known + 1;
         files::execute(&setup.data_dir(), file, &format!("PRAGMA user_version = {newer}"));
         assert_refused(&setup, &[file, &format!("schema {newer}"), &format!("up to {known}"), "newer"]);

@@ -29,6 +29,7 @@ mod raw;
 mod readme;
 mod reservation_cases;
 mod rollup;
+mod rooms;
 mod seed_lab;
 mod service;
 mod shim;

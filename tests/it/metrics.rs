@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 21] = [
+const METRICS: [(&str, &str, &[&str]); 32] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_batch_commands", "histogram", &["partition"]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
@@ -32,6 +32,17 @@ const METRICS: [(&str, &str, &[&str]); 21] = [
     ("headcount_rollup_failures_total", "counter", &[]),
     ("headcount_rollup_lag_seconds", "gauge", &[]),
     ("headcount_rollup_seconds", "histogram", &[]),
+    ("headcount_room_broadcast_seconds", "histogram", &[]),
+    ("headcount_room_connections", "gauge", &["kind"]),
+    ("headcount_room_connections_ended_total", "counter", &["cause"]),
+    ("headcount_room_frames_dropped_total", "counter", &[]),
+    ("headcount_room_joins_total", "counter", &[]),
+    ("headcount_room_leaves_total", "counter", &[]),
+    ("headcount_room_messages_in_total", "counter", &[]),
+    ("headcount_room_messages_out_total", "counter", &[]),
+    ("headcount_room_messages_refused_total", "counter", &[]),
+    ("headcount_room_wakes_total", "counter", &[]),
+    ("headcount_rooms", "gauge", &["state"]),
     ("headcount_summary_age_seconds", "gauge", &[]),
     ("headcount_wal_bytes", "gauge", &["partition"]),
 ];
@@ -152,6 +163,14 @@ async fn traffic(service: &Service) {
         assert_eq!(client.reserve("secret-workshop", request, seats).await.status, status);
     }
     assert_eq!(client.status("secret-workshop").await["reserved"], 4);
+    let room = "/rooms/secret-room";
+    for (step, body) in [
+        ("join", r#"{"user":"secret-ada"}"#),
+        ("send", r#"{"user":"secret-ada","text":"secret"}"#),
+        ("leave", r#"{"user":"secret-ada"}"#),
+    ] {
+        assert_eq!(client.post(&format!("{room}/{step}"), body).await.status, 200);
+    }
     assert_eq!(client.get("/secret-path").await.status, 404);
     assert_eq!(client.get("/workshops/SECRET/status").await.status, 400);
     assert_eq!(client.send(Method::PATCH, "/likes/secret-item", "").await.status, 405);
@@ -179,6 +198,10 @@ async fn every_metric_is_scraped_and_tells_the_truth() {
     assert_eq!((likes("liked"), likes("unliked"), likes("unchanged")), (3.0, 1.0, 2.0));
     let reservations = |outcome| value(&families, "headcount_reservations_total", &[("outcome", outcome)]);
     assert_eq!(["accepted", "rejected", "replayed", "reused"].map(reservations), [2.0, 1.0, 1.0, 1.0]);
+    for counted in ["joins", "leaves", "messages_in", "wakes"] {
+        assert_eq!(value(&families, &format!("headcount_room_{counted}_total"), &[]), 1.0, "{counted}");
+    }
+    assert_eq!(value(&families, "headcount_rooms", &[("state", "awake")]), 1.0);
     let requests = |route, method, status| {
         let of = [("route", route), ("method", method), ("status", status)];
         value(&families, "headcount_http_requests_total", &of)

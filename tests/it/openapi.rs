@@ -17,10 +17,17 @@ const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
 const ROUTES: [(&str, &[&str]); 14] = [
     ("/health", &["get"]),
+    ("/join", &["post"]),
+    ("/leave", &["post"]),
     ("/likes", &["get"]),
     ("/likes/{item}", &["delete", "get", "post"]),
     ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
     ("/ready", &["get"]),
+    ("/rooms/{room}", &["get"]),
+    ("/rooms/{room}/join", &["post"]),
+    ("/rooms/{room}/leave", &["post"]),
+    ("/rooms/{room}/send", &["post"]),
+    ("/send", &["post"]),
     ("/workshops", &["get"]),
     ("/workshops/{workshop}", &["delete", "get", "put"]),
     (EVENTS, &["get"]),
@@ -43,7 +50,7 @@ fn document(service: &Service) -> String {
 
 /// A virtual environment with the packages that the tests need, made at the first use and kept under
 /// `target/`.
-fn python() -> &'static Path {
+pub fn python() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
         let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("schemathesis");
@@ -162,6 +169,9 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         }
         (path, _) if path.starts_with("/workshops/") => {
             &["200", "400", "401", "403", "404", "410", "503", "507"]
+        }
+        ("/join" | "/send" | "/rooms/{room}/join" | "/rooms/{room}/send", _) => {
+            &["200", "400", "401", "403", "404", "408", "413", "429", "503", "507"]
         }
         (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
         _ => &["200", "400", "401", "403", "404", "503", "507"],

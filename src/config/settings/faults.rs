@@ -18,6 +18,10 @@ pub struct Faults {
     pub panic_on: String,
     /// Milliseconds that each commit is held up. 0 to 600,000.
     pub commit_delay_ms: u64,
+    /// Lets `POST /faults/clock?ms=` on the admin listener make it later.
+    pub clock_control: bool,
+    /// Fails the first question after a room's record.
+    pub fail_first_room: bool,
 }
 
 impl Faults {
@@ -26,5 +30,7 @@ impl Faults {
         ("fail_commit_every", whole(0, 1_000_000_000)),
         ("panic_on", Rule::Text { min: 0, max: 1_024 }),
         ("commit_delay_ms", whole(0, 600_000)),
+        ("clock_control", Rule::Switch),
+        ("fail_first_room", Rule::Switch),
     ];
 }

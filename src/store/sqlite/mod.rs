@@ -6,6 +6,7 @@ mod likes;
 pub mod open;
 mod pending;
 mod reservations;
+mod rooms;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_001.sql"),
         include_str!("schema/partition_002.sql"),
         include_str!("schema/partition_003.sql"),
+        include_str!("schema/partition_004.sql"),
     ],
 };
 

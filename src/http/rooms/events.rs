@@ -1,0 +1,79 @@
+//! The stream of a room as server-sent events, for `curl -N`.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::Frame;
+
+use super::{listener, room, since};
+use crate::http::App;
+use crate::http::auth::{Key, Read};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::rooms::link::Next;
+use crate::rooms::registry::Membership;
+
+/// Listens to a room. A reader is a connection, but not online.
+pub(in crate::http) async fn events(
+    key: Key<Read>,
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let room = room(&uri, &app)?;
+    let query = Query::parse(uri.query())?;
+    let (wishes, asked) = listener(&query, false)?;
+    // A browser that comes back says where it left off by itself.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(since).transpose()?;
+    let membership = app.rooms.connect(&room, None, wishes, key.0.as_deref(), last.or(asked)).await;
+    let membership = membership.map_err(|denied| app.denied(denied))?;
+    // When the stream breaks, each reader comes back at a time of its own.
+    let retry = format!("retry: {}\n\n", app.rooms.retry_ms(membership.link.id.0));
+    let stream = Events { membership, waiting: VecDeque::from([Bytes::from(retry)]), ended: false };
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::new(stream)).into_response())
+}
+
+struct Events {
+    membership: Membership,
+    waiting: VecDeque<Bytes>,
+    ended: bool,
+}
+
+impl hyper::body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(event) = this.waiting.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(event))));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            match this.membership.link.poll_take(context, &mut this.waiting) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Next::Frames) => {}
+                Poll::Ready(Next::Close(close)) => {
+                    this.ended = true;
+                    let (code, reason) = (close.code(), close.reason());
+                    let event =
+                        format!("event: close\ndata: {{\"code\":{code},\"reason\":\"{reason}\"}}\n\n");
+                    this.waiting.push_back(event.into());
+                }
+            }
+        }
+    }
+}

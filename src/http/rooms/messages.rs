@@ -1,0 +1,130 @@
+//! What is said over HTTP.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{Room, SeedRoom, user};
+use crate::http::App;
+use crate::http::auth::{Permit, Write};
+use crate::http::body::Body;
+use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
+use crate::http::problem::Problem;
+use crate::http::schema;
+use crate::rooms::types::{self, Message, RoomName, even_null, is_message_id};
+
+/// A message. Instead of `text` it may have `data`, any JSON of at most `rooms.max_message_bytes`. Other fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(in crate::http) struct MessageBody<'a> {
+    #[serde(borrow)]
+    #[schema(value_type = schema::Member, required)]
+    user: Option<&'a RawValue>,
+    /// At most `rooms.max_message_bytes`.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    #[schema(value_type = String, required)]
+    text: Option<&'a RawValue>,
+    // Either this or the text: a schema of an object's fields has no words for that.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    #[schema(ignore)]
+    data: Option<&'a RawValue>,
+    /// The sender's id of it: repeated while the history holds the message, it is said once.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    #[schema(value_type = schema::MessageId, required = false)]
+    id: Option<&'a RawValue>,
+}
+
+fn invalid(field: &'static str, detail: impl Into<String>) -> Problem {
+    Problem::bad_request("invalid_message", detail).of_field(field)
+}
+
+impl MessageBody<'_> {
+    fn parse(body: &Body, app: &App) -> Result<Message, Problem> {
+        let wrong_shape = || invalid("user", "a message is an object with `user`, and `text` or `data`");
+        let said: MessageBody<'_> = body.object(wrong_shape)?;
+        let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
+        let sender = said.user.and_then(text).ok_or_else(wrong_shape)?;
+        let body = match (said.text, said.data) {
+            (Some(json), None) => {
+                let text = text(json).ok_or_else(|| invalid("text", "`text` is a text"))?;
+                types::Body::Text(text.into())
+            }
+            (None, Some(data)) => types::Body::Data(data.get().into()),
+            _ => return Err(invalid("text", "a message has either `text` or `data`")),
+        };
+        let max = app.limits.max_message_bytes;
+        if body.len() > max {
+            let detail = format!("a message has at most {max} bytes");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "message_too_large", detail));
+        }
+        let id = said.id.map(|json| {
+            let id = text(json).filter(|id| is_message_id(id));
+            id.ok_or_else(|| invalid("id", "`id` is a text of 1 to 64 characters"))
+        });
+        let id = id.transpose()?.map(Arc::from);
+        Ok(Message { user: Some(user(&sender, app)?), body, id })
+    }
+}
+
+/// What was said.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct SentAnswer {
+    #[schema(value_type = schema::Room)]
+    room: String,
+    /// Users online.
+    #[schema(minimum = 0)]
+    online: usize,
+    /// Of which stream the offset is.
+    epoch: String,
+    /// The message's number.
+    #[schema(minimum = 1)]
+    offset: u64,
+    /// Whether it had been said before, under the same id.
+    replayed: bool,
+}
+
+/// Say something to everyone who listens. Counts as activity of a member; makes nobody one.
+#[utoipa::path(post, path = "/rooms/{room}/send", tag = "rooms",
+    params(("room" = schema::Room, Path)),
+    request_body = MessageBody,
+    responses((status = 200, body = SentAnswer, description = "it is said"),
+        Rejections, TooMany, Refusals, BodyRejections))]
+pub(in crate::http) async fn send(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    Room(room): Room,
+    body: Body,
+) -> Result<Json<SentAnswer>, Problem> {
+    say(&app, &room, &body).await
+}
+
+/// Say something, as the seed has it.
+#[utoipa::path(post, path = "/send", tag = "rooms",
+    params(("room" = Option<schema::Room>, Query, description = "`lobby` without it")),
+    request_body = MessageBody,
+    responses((status = 200, body = SentAnswer, description = "it is said"),
+        Rejections, TooMany, Refusals, BodyRejections))]
+pub(in crate::http) async fn seed_send(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    SeedRoom(room): SeedRoom,
+    body: Body,
+) -> Result<Json<SentAnswer>, Problem> {
+    say(&app, &room, &body).await
+}
+
+async fn say(app: &App, room: &RoomName, body: &Body) -> Result<Json<SentAnswer>, Problem> {
+    let message = MessageBody::parse(body, app)?;
+    let sent = app.rooms.say(room, message).await.map_err(|denied| app.denied(denied))?;
+    Ok(Json(SentAnswer {
+        room: room.as_str().to_owned(),
+        online: sent.online,
+        epoch: (*sent.position.epoch).to_owned(),
+        offset: sent.position.offset,
+        replayed: sent.replayed,
+    }))
+}

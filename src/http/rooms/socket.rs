@@ -1,0 +1,67 @@
+//! WebSockets: the handshake. What follows is [`Socket`]'s.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use tungstenite::handshake::derive_accept_key;
+
+use super::{listener, room, user};
+use crate::http::App;
+use crate::http::auth::{Key, Write};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::takeover::{Offer, Takeover};
+use crate::rooms::socket::Socket;
+
+/// Lets a socket into a room, and only then answers: who is refused hears it in HTTP.
+pub(in crate::http) async fn socket(
+    key: Key<Write>,
+    State(app): State<App>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let room = room(&uri, &app)?;
+    let query = Query::parse(uri.query())?;
+    if !asks_for_websocket(&headers) {
+        return Ok(expected_ws());
+    }
+    let Some(nonce) = headers.get(header::SEC_WEBSOCKET_KEY).filter(|nonce| nonce.len() == 24) else {
+        let detail = "a WebSocket handshake has a Sec-WebSocket-Key of 16 bytes in base64";
+        return Err(Problem::bad_request("invalid_handshake", detail));
+    };
+    let accept = HeaderValue::from_str(&derive_accept_key(nonce.as_bytes()));
+    let Ok(accept) = accept else { return Ok(expected_ws()) };
+    let user = query.one("user")?.map(|text| user(text, &app)).transpose()?;
+    let (wishes, since) = listener(&query, true)?;
+    let membership = app.rooms.connect(&room, user, wishes, key.0.as_deref(), since).await;
+    let membership = membership.map_err(|denied| app.denied(denied))?;
+    let takeover: Takeover =
+        Box::new(move |stream, already_read| Box::pin(Socket::new(membership, stream, &already_read).run()));
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let switch = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static("websocket")),
+        (header::SEC_WEBSOCKET_ACCEPT, accept),
+    ];
+    response.headers_mut().extend(switch);
+    response.extensions_mut().insert(Offer::new(takeover));
+    Ok(response)
+}
+
+fn asks_for_websocket(headers: &HeaderMap) -> bool {
+    let names = |header: header::HeaderName, token: &str| {
+        let values = headers.get_all(header).into_iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|found| found.trim().eq_ignore_ascii_case(token))
+    };
+    names(header::UPGRADE, "websocket")
+        && names(header::CONNECTION, "upgrade")
+        && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13")
+}
+
+/// The seed's words.
+fn expected_ws() -> Response {
+    let headers = [(header::UPGRADE, "websocket"), (header::SEC_WEBSOCKET_VERSION, "13")];
+    (StatusCode::UPGRADE_REQUIRED, headers, "expected ws").into_response()
+}

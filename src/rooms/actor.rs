@@ -1,0 +1,487 @@
+//! The task that owns a room while it is awake: commands in order, one after another.
+//!
+//! What is told goes out in the order in which it was decided. A message that must be durable first holds up
+//! what is told after it, but not the deciding: those turns wait in a queue of their own.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::close::Close;
+use super::frame::{Frame, Kind, Mode, Snapshot, data_frame, members_json, text_frame};
+use super::link::{Link, Pushed};
+use super::presence::End;
+use super::recorder::{Appended, Opened, message};
+use super::registry::Rooms;
+use super::room::Room;
+use super::state::{Delivered, Denied, Said, State, Stream};
+use super::types::{Message, Meta, Position, UserId};
+use crate::partition::Refusal;
+use crate::store::rooms::StoredMessage;
+
+/// A way back to one caller.
+pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
+
+/// What a room can be told.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the fields are what their names and the handle's methods say")]
+pub enum Command {
+    /// A user joins over HTTP.
+    Join { user: UserId, meta: Option<Meta>, reply: Reply<usize> },
+    /// A user leaves over HTTP.
+    Leave { user: UserId, all: bool, reply: Reply<usize> },
+    /// Somebody says something.
+    Say { message: Message, from: From, accepted: Instant },
+    /// A member changes what it says about itself.
+    Update { link: Arc<Link>, meta: Meta },
+    /// A connection wants to be let in.
+    Connect { link: Arc<Link>, since: Option<Position>, reply: Reply<()> },
+    /// A connection ended.
+    Gone { link: Arc<Link>, end: End },
+    /// Who is here?
+    View { members: bool, reply: Reply<View> },
+    /// Something may be over.
+    Tick,
+    /// Every connection is pinged.
+    Ping,
+    /// Every connection is sent away: the service stops.
+    Drain,
+}
+
+/// Who said something, and how to tell what became of it.
+#[derive(Debug)]
+pub enum From {
+    /// A caller over HTTP.
+    Http(Reply<Sent>),
+    /// A socket, which hears of failures alone.
+    Socket(Arc<Link>),
+}
+
+/// A message that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Its place.
+    pub position: Position,
+    /// Users online.
+    pub online: usize,
+    /// Whether it had been said before, under the same id.
+    pub replayed: bool,
+}
+
+/// A room as it is.
+#[derive(Debug)]
+pub struct View {
+    /// Users online.
+    pub online: usize,
+    /// Connections.
+    pub connections: usize,
+    /// The members as JSON, where they were asked for.
+    pub members: Option<Box<RawValue>>,
+}
+
+impl View {
+    /// Of a state.
+    #[must_use]
+    pub fn of(state: &State, members: bool) -> Self {
+        Self {
+            online: state.presence.online(),
+            connections: state.connections(),
+            members: members.then(|| members_json(state.presence.members())),
+        }
+    }
+}
+
+impl Command {
+    /// Answers with an error instead; what has no answer is dropped.
+    pub fn refuse(self, refusal: Refusal) {
+        let denied = Denied::Refused(refusal);
+        match self {
+            Self::Join { reply, .. } | Self::Leave { reply, .. } => answer(reply, Err(denied)),
+            Self::Say { from: From::Http(reply), .. } => answer(reply, Err(denied)),
+            Self::Connect { reply, .. } => answer(reply, Err(denied)),
+            Self::View { reply, .. } => answer(reply, Err(denied)),
+            Self::Say { .. } | Self::Update { .. } | Self::Gone { .. } => {}
+            Self::Tick | Self::Ping | Self::Drain => {}
+        }
+    }
+
+    /// Whether it keeps the room awake.
+    fn stirs(&self) -> bool {
+        !matches!(self, Self::View { .. } | Self::Tick | Self::Ping)
+    }
+}
+
+/// Whoever asked may be gone, which is no error: what was decided is decided.
+fn answer<T>(reply: Reply<T>, outcome: Result<T, Denied>) {
+    let _gone = reply.send(outcome);
+}
+
+type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + Send>>;
+
+/// Something that is told in its turn.
+enum Turn {
+    Say(Said),
+    Append { appended: Waiting<Appended>, message: Message, from: From, accepted: Instant },
+    Read { read: Waiting<Vec<StoredMessage>>, link: Arc<Link>, snapshot: Snapshot, since: Position },
+}
+
+/// What the first turn waited for.
+enum Resolved {
+    Nothing,
+    Appended(Result<Appended, Refusal>),
+    Read(Result<Vec<StoredMessage>, Refusal>),
+}
+
+/// Commands taken at a time.
+const BATCH: usize = 256;
+
+struct Actor {
+    rooms: Rooms,
+    room: Arc<Room>,
+    state: Box<State>,
+    turns: VecDeque<Turn>,
+}
+
+/// Owns a room from its waking to its falling asleep.
+pub(super) async fn run(
+    rooms: Rooms,
+    room: Arc<Room>,
+    state: Box<State>,
+    mut queue: mpsc::Receiver<Command>,
+) {
+    let mut actor = Actor { rooms, room, state, turns: VecDeque::new() };
+    if let Err(refusal) = actor.open().await {
+        // Those who came meanwhile are told; the next one tries again.
+        while let Ok(command) = queue.try_recv() {
+            command.refuse(refusal);
+        }
+    }
+    let sleep_after = actor.rooms.settings().sleep_after;
+    let mut stirred = Instant::now();
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            resolved = first(&mut actor.turns), if !actor.turns.is_empty() => actor.take_turn(resolved),
+            _taken = queue.recv_many(&mut batch, BATCH) => {
+                if actor.state.stream.is_none() && let Err(refusal) = actor.open().await {
+                    batch.drain(..).for_each(|command| command.refuse(refusal));
+                }
+                for command in batch.drain(..) {
+                    if command.stirs() {
+                        stirred = Instant::now();
+                    }
+                    actor.decide(command);
+                }
+                actor.room.wake_waiting();
+            }
+            () = tokio::time::sleep_until(stirred + sleep_after), if actor.turns.is_empty() => {
+                match actor.room.sleep(&actor.rooms, actor.state, &queue) {
+                    Ok(()) => return,
+                    Err(state) => actor.state = state,
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the first turn can be taken. Nothing is lost when it is dropped.
+async fn first(turns: &mut VecDeque<Turn>) -> Resolved {
+    poll_fn(|context: &mut Context<'_>| match turns.front_mut() {
+        None => Poll::Pending,
+        Some(Turn::Say(_)) => Poll::Ready(Resolved::Nothing),
+        Some(Turn::Append { appended, .. }) => {
+            Poll::Ready(Resolved::Appended(ready!(appended.as_mut().poll(context))))
+        }
+        Some(Turn::Read { read, .. }) => Poll::Ready(Resolved::Read(ready!(read.as_mut().poll(context)))),
+    })
+    .await
+}
+
+impl Actor {
+    /// Learns where the numbering stands. A room in memory begins a stream of its own.
+    async fn open(&mut self) -> Result<(), Refusal> {
+        if self.state.stream.is_some() {
+            return Ok(());
+        }
+        let opened = match self.rooms.recorder() {
+            None => None,
+            Some(recorder) => recorder.open(self.room.name.clone())?.within(recorder.patience()).await?,
+        };
+        let opened = opened.unwrap_or_else(|| Opened { epoch: self.rooms.new_epoch(), last: 0 });
+        self.state.stream = Some(Stream { epoch: opened.epoch, last: opened.last });
+        Ok(())
+    }
+
+    fn decide(&mut self, command: Command) {
+        let limits = self.rooms.settings().limits;
+        let now_ms = self.rooms.now_ms();
+        match command {
+            Command::Join { user, meta, reply } => {
+                // A caller that has gone away is not there.
+                if reply.is_closed() {
+                    return;
+                }
+                let joined = self.state.join(&user, meta, &limits, now_ms);
+                self.alarm(now_ms.saturating_add(limits.times.idle_ms));
+                let online = self.state.presence.online();
+                answer(reply, joined.map(|said| self.say_all(said)).map(|()| online));
+            }
+            Command::Leave { user, all, reply } => {
+                let left = self.state.leave(&user, all);
+                self.say_all(left);
+                answer(reply, Ok(self.state.presence.online()));
+            }
+            Command::Say { message, from, accepted } => self.decide_message(message, from, accepted, now_ms),
+            Command::Update { link, meta } => {
+                let said = link.user.as_ref().and_then(|user| self.state.update(user, meta));
+                self.say_all(said);
+            }
+            Command::Connect { link, since, reply } => self.connect(link, since, reply, now_ms),
+            Command::Gone { link, end } => {
+                let left = self.state.gone(&link, end, &limits, now_ms);
+                self.say_all(left);
+                if end == End::Lost {
+                    self.alarm(now_ms.saturating_add(limits.times.grace_ms));
+                }
+            }
+            Command::View { members, reply } => answer(reply, Ok(View::of(&self.state, members))),
+            Command::Tick => self.tick(now_ms),
+            Command::Ping => self.state.links().iter().for_each(|link| ping(link, limits.queue)),
+            Command::Drain => self.state.links().iter().for_each(|link| self.rooms.send_away(link)),
+        }
+    }
+
+    fn tick(&mut self, now_ms: i64) {
+        let limits = self.rooms.settings().limits;
+        let left = self.state.expire(&limits, now_ms);
+        self.say_all(left);
+        if let Some(due_ms) = self.state.next_due_ms(&limits) {
+            self.alarm(due_ms.max(now_ms + self.rooms.settings().alarm_spacing_ms));
+        }
+    }
+
+    fn connect(&mut self, link: Arc<Link>, since: Option<Position>, reply: Reply<()>, now_ms: i64) {
+        let limits = self.rooms.settings().limits;
+        // A slow join whose socket is gone: nobody to let in.
+        if reply.is_closed() {
+            return;
+        }
+        match self.state.connect(&link, since, &limits) {
+            Err(denied) => answer(reply, Err(denied)),
+            Ok((joined, attach)) => {
+                self.alarm(now_ms.saturating_add(limits.times.idle_ms));
+                self.say_all(joined);
+                self.attach(attach);
+                answer(reply, Ok(()));
+                if self.rooms.is_draining() {
+                    self.rooms.send_away(&link);
+                }
+            }
+        }
+    }
+
+    fn attach(&mut self, said: Said) {
+        let Said::Attach { link, snapshot, since: Some(since) } = said else {
+            return self.say_all(Some(said));
+        };
+        let Some(recorder) = self.rooms.recorder() else {
+            return self.say_all(Some(Said::Attach { link, snapshot, since: Some(since) }));
+        };
+        let (patience, asked) = (recorder.patience(), recorder.read(self.room.name.clone(), since.offset));
+        let read = Box::pin(async move { asked?.within(patience).await });
+        self.turns.push_back(Turn::Read { read, link, snapshot, since });
+    }
+
+    fn decide_message(&mut self, message: Message, from: From, accepted: Instant, now_ms: i64) {
+        let limits = self.rooms.settings().limits;
+        if let From::Http(_) = &from
+            && let Err(denied) = self.state.may_say(message.user.as_ref(), &limits, now_ms)
+        {
+            return self.failed(from, &message, denied);
+        }
+        self.rooms.metrics().messages_in.increment(1);
+        let Some(recorder) = self.rooms.recorder() else {
+            let replayed = self.state.said_before(&message);
+            let offset = replayed.unwrap_or_else(|| self.state.position().offset + 1);
+            let appended = Appended { offset, at_ms: now_ms, replayed: replayed.is_some() };
+            return self.tell(appended, &message, from, accepted);
+        };
+        let Position { epoch, offset: last } = self.state.position();
+        let asked = recorder.append(self.room.name.clone(), Opened { epoch, last }, message.clone());
+        match asked {
+            Err(refusal) => self.failed(from, &message, refusal.into()),
+            Ok(answer) => {
+                let appended = Box::pin(answer.within(recorder.patience()));
+                self.turns.push_back(Turn::Append { appended, message, from, accepted });
+            }
+        }
+    }
+
+    /// Says something now, or after what is still on its way to the disk.
+    fn say_all(&mut self, said: impl IntoIterator<Item = Said>) {
+        for said in said {
+            match self.turns.is_empty() {
+                true => self.say(said),
+                false => self.turns.push_back(Turn::Say(said)),
+            }
+        }
+    }
+
+    fn say(&mut self, said: Said) {
+        match said {
+            Said::Member { kind, user, meta, online } => {
+                match kind {
+                    Kind::Join => self.rooms.metrics().joins.increment(1),
+                    Kind::Leave => self.rooms.metrics().leaves.increment(1),
+                    _ => {}
+                }
+                let limits = self.rooms.settings().limits;
+                let delivered = self.state.tell_member(kind, &user, meta.as_ref(), online, &limits);
+                self.delivered(delivered);
+            }
+            Said::Attach { link, snapshot, since } => self.state.attach(&link, &snapshot, since.as_ref()),
+        }
+    }
+
+    fn take_turn(&mut self, resolved: Resolved) {
+        let Some(turn) = self.turns.pop_front() else { return };
+        match (turn, resolved) {
+            (Turn::Say(said), _) => self.say(said),
+            (Turn::Append { message, from, accepted, .. }, Resolved::Appended(Ok(appended))) => {
+                self.tell(appended, &message, from, accepted);
+            }
+            (Turn::Append { message, from, .. }, Resolved::Appended(Err(refusal))) => {
+                self.failed(from, &message, refusal.into());
+            }
+            (Turn::Read { link, snapshot, since, .. }, Resolved::Read(read)) => {
+                self.attach_read(&link, &snapshot, &since, read.ok());
+            }
+            // The first turn is the one that was waited for.
+            (Turn::Append { .. } | Turn::Read { .. }, _) => {}
+        }
+    }
+
+    /// What was missed, as the disk has it: whole, or not at all.
+    fn attach_read(
+        &self,
+        link: &Link,
+        snapshot: &Snapshot,
+        since: &Position,
+        read: Option<Vec<StoredMessage>>,
+    ) {
+        let end = self.state.position();
+        // Later messages are told when their turn comes.
+        let missed: Vec<_> =
+            read.into_iter().flatten().filter(|stored| stored.offset <= end.offset).collect();
+        let whole = since.epoch == end.epoch
+            && since.offset <= end.offset
+            && missed.len() as u64 == end.offset - since.offset;
+        let told = |stored: StoredMessage| {
+            let position = Position { epoch: Arc::clone(&end.epoch), offset: stored.offset };
+            let at_ms = stored.at_ms;
+            Frame::message(position, &message(stored), at_ms, None)
+        };
+        let frames: Vec<Arc<Frame>> = match whole {
+            true => missed.into_iter().map(told).collect(),
+            false => Vec::new(),
+        };
+        let frames: Vec<&Frame> = frames.iter().map(|frame| &**frame).collect();
+        self.state.attach_with(link, snapshot, Some(whole), &frames);
+    }
+
+    fn tell(&mut self, appended: Appended, message: &Message, from: From, accepted: Instant) {
+        let limits = self.rooms.settings().limits;
+        if !appended.replayed {
+            let origin = match &from {
+                From::Socket(link) => Some(link.id),
+                From::Http(_) => None,
+            };
+            let keep = self.rooms.recorder().is_none() && limits.history.messages > 0;
+            let place = (appended.offset, appended.at_ms);
+            let delivered = self.state.tell_message(message, place, origin, keep, &limits);
+            if keep {
+                self.alarm(appended.at_ms.saturating_add(limits.history.age_ms));
+            }
+            self.delivered(delivered);
+            self.rooms.metrics().broadcast_seconds.record(accepted.elapsed().as_secs_f64());
+        }
+        if let From::Http(reply) = from {
+            let position = Position { offset: appended.offset, ..self.state.position() };
+            let online = self.state.presence.online();
+            answer(reply, Ok(Sent { position, online, replayed: appended.replayed }));
+        }
+    }
+
+    /// A message that is not said: its sender hears of it, and nobody else.
+    fn failed(&self, from: From, message: &Message, denied: Denied) {
+        self.rooms.metrics().refused.increment(1);
+        match from {
+            From::Http(reply) => answer(reply, Err(denied)),
+            From::Socket(link) => {
+                let queue = self.rooms.settings().limits.queue;
+                tell_error(&link, denied.word(), message.id.as_deref(), queue);
+            }
+        }
+    }
+
+    fn delivered(&self, delivered: Delivered) {
+        let metrics = self.rooms.metrics();
+        metrics.messages_out.increment(delivered.queued);
+        metrics.dropped.increment(delivered.dropped);
+    }
+
+    fn alarm(&self, due_ms: i64) {
+        self.rooms.set_alarm(&self.room, due_ms);
+    }
+}
+
+impl Denied {
+    /// The word to program against.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::RoomFull => "room_full",
+            Self::TooManyConnections(_) => "too_many_connections",
+            Self::RateLimited => "rate_limited",
+            Self::NotAdmitted | Self::Refused(Refusal::Overloaded) => "overloaded",
+            Self::Refused(Refusal::Unavailable) => "unavailable",
+            Self::Refused(Refusal::DiskFull) => "disk_full",
+            Self::Refused(Refusal::OutcomeUnknown) => "outcome_unknown",
+        }
+    }
+}
+
+/// Tells one socket that something it sent was not taken. A raw one, which understands no frames, is closed.
+pub(super) fn tell_error(
+    link: &Link,
+    word: &'static str,
+    id: Option<&str>,
+    queue: super::link::QueueBounds,
+) -> Pushed {
+    if link.wishes.mode != Mode::Socket {
+        link.close(Close::Refused);
+        return Pushed::Skipped;
+    }
+    let error = match id {
+        Some(id) => serde_json::json!({"type": "error", "error": word, "id": id}),
+        None => serde_json::json!({"type": "error", "error": word}),
+    };
+    link.push_bytes(text_frame(&error.to_string()), queue)
+}
+
+/// Asks a connection whether it is still there; a reader of events proves it by taking the bytes.
+pub(super) fn ping(link: &Link, queue: super::link::QueueBounds) {
+    use tungstenite::protocol::frame::coding::{Control, OpCode};
+    let bytes = match link.is_socket() {
+        true => data_frame(OpCode::Control(Control::Ping), b""),
+        false => bytes::Bytes::from_static(b": ping\n\n"),
+    };
+    let _full_is_slow = link.push_bytes(bytes, queue);
+}

@@ -1,0 +1,73 @@
+//! Why a socket ends: one table of codes, as the README prints it.
+
+use std::time::Duration;
+
+/// Why headcount closes a socket. 4000 to 4999 are an application's own by RFC 6455.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// The service stops; come back after the hint.
+    Restart(Duration),
+    /// The user left with `all=true`.
+    Left,
+    /// No activity for `rooms.idle_timeout_ms`.
+    Idle,
+    /// It did not keep up with what was said.
+    Slow,
+    /// It said more than `rooms.socket_messages_per_s`.
+    RateLimited,
+    /// A message above `rooms.max_message_bytes`.
+    TooBig,
+    /// Something other than text.
+    NotText,
+    /// Text that is no UTF-8.
+    NotUtf8,
+    /// No WebSocket frame.
+    Protocol,
+    /// Raw readers cannot be told of an error otherwise: the message was not taken.
+    Refused,
+}
+
+impl Close {
+    /// The code of RFC 6455.
+    #[must_use]
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Protocol => 1002,
+            Self::NotText => 1003,
+            Self::NotUtf8 => 1007,
+            Self::TooBig => 1009,
+            Self::Restart(_) => 1012,
+            Self::Refused => 1013,
+            Self::Left => 4000,
+            Self::Idle => 4001,
+            Self::Slow => 4002,
+            Self::RateLimited => 4003,
+        }
+    }
+
+    /// The word that goes with the code, in the frame and in the metrics.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Restart(_) => "restart",
+            Self::Left => "left",
+            Self::Idle => "idle",
+            Self::Slow => "slow",
+            Self::RateLimited => "rate_limited",
+            Self::TooBig => "message_too_big",
+            Self::NotText => "not_text",
+            Self::NotUtf8 => "not_utf8",
+            Self::Protocol => "protocol_error",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// The frame's reason, at most 123 bytes.
+    #[must_use]
+    pub fn reason(self) -> String {
+        match self {
+            Self::Restart(retry) => format!("restart; retry_after_ms={}", retry.as_millis()),
+            other => other.word().to_owned(),
+        }
+    }
+}

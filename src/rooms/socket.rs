@@ -1,0 +1,458 @@
+//! A WebSocket's own task: reads what it says, writes what its room says, answers pings and keep-alives by
+//! itself. Small on purpose, for there are many of them: an idle one holds a read buffer of a kilobyte, no
+//! timer, no queue.
+//!
+//! The library parses and checks; frames of the room are written as they are, encoded once for all sockets.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, Read, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+use tungstenite::error::{CapacityError, ProtocolError};
+use tungstenite::protocol::frame::CloseFrame;
+use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
+use tungstenite::{Error, Message as Heard, Utf8Bytes};
+
+use super::actor::{Command, From, tell_error};
+use super::close::Close;
+use super::frame::Mode;
+use super::link::Next;
+use super::presence::End;
+use super::rate::Bucket;
+use super::registry::Membership;
+use super::room::Rejected;
+use super::types::{Body, Message, Meta, even_null, is_message_id};
+
+/// The library's buffer for what a socket says; larger messages grow it.
+const READ_BUFFER_BYTES: usize = 1024;
+/// Frames that are written at a time.
+const WRITE_FRAMES: usize = 64;
+/// A socket that sends pings without reading the answers is not read either beyond so many.
+const UNREAD_ANSWERS: usize = 128;
+/// Steps before other tasks get their turn.
+const STEPS: usize = 32;
+
+/// See the module.
+pub struct Socket {
+    membership: Membership,
+    protocol: WebSocketContext,
+    wire: Wire,
+    /// Frames being written, and how much of the first is.
+    writing: VecDeque<Bytes>,
+    written: usize,
+    phase: Phase,
+    rate: Bucket,
+    /// A command that waits for room in the room's queue; nothing is read meanwhile.
+    held: Option<Box<Command>>,
+    /// Set while closing, and only then.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// The connection as the library sees it: reads come from it, writes are collected for ours.
+struct Wire {
+    stream: TcpStream,
+    answers: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// We have said goodbye and wait for the other side's.
+    Closing(Close),
+    /// The other side broke the rules; what it still sends is not looked at.
+    Lingering(Close),
+    /// The other side has said goodbye; ours is on its way.
+    Leaving,
+}
+
+/// What a client may say in JSON. Any other text is a message as it is.
+#[derive(Debug, Deserialize)]
+struct Said<'a> {
+    r#type: &'a str,
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    data: Option<&'a RawValue>,
+    id: Option<&'a str>,
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.try_read(buffer)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.answers.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Socket {
+    /// A socket on a connection whose handshake is done; `already_read` are bytes that came with it.
+    #[must_use]
+    pub fn new(mut membership: Membership, stream: TcpStream, already_read: &[u8]) -> Self {
+        // From here on, an end without a goodbye is a loss.
+        membership.end = End::Lost;
+        let settings = membership.rooms.settings();
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .write_buffer_size(0)
+            .max_write_buffer_size(usize::MAX)
+            .max_message_size(Some(settings.max_message_bytes))
+            .max_frame_size(Some(settings.max_message_bytes));
+        let protocol =
+            WebSocketContext::from_partially_read(already_read.to_vec(), Role::Server, Some(config));
+        let rate = Bucket::full(settings.socket_messages_per_s, membership.rooms.now_ms());
+        Self {
+            membership,
+            protocol,
+            wire: Wire { stream, answers: Vec::new() },
+            writing: VecDeque::new(),
+            written: 0,
+            phase: Phase::Open,
+            rate,
+            held: None,
+            deadline: None,
+        }
+    }
+
+    /// Runs until the connection ends.
+    pub async fn run(mut self) {
+        let cause = poll_fn(|context| self.poll(context)).await;
+        self.membership.count_end(cause);
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
+        let ended = self.poll_steps(context);
+        // Last: a step may have set it.
+        match &mut self.deadline {
+            Some(deadline) if ended.is_pending() => deadline.as_mut().poll(context).map(|()| self.cause()),
+            _ => ended,
+        }
+    }
+
+    fn poll_steps(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
+        for _ in 0..STEPS {
+            let written = self.poll_write(context);
+            if written.is_err() {
+                return Poll::Ready(self.cause());
+            }
+            if self.phase == Phase::Leaving && self.writing.is_empty() {
+                self.membership.end = End::Clean;
+                return Poll::Ready(self.cause());
+            }
+            match self.poll_read(context) {
+                Poll::Pending
+                    if self.wire.answers.is_empty() && !self.has_news(written.is_ok_and(|all| all)) =>
+                {
+                    return Poll::Pending;
+                }
+                Poll::Pending | Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(end)) => {
+                    if let Some(end) = end {
+                        self.membership.end = end;
+                    }
+                    // The last words, as far as they go without waiting.
+                    let _best_effort = self.poll_write(context);
+                    return Poll::Ready(self.cause());
+                }
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether reading has left something to write that waits for nobody.
+    fn has_news(&self, all_was_written: bool) -> bool {
+        all_was_written && !self.writing.is_empty()
+    }
+
+    /// Why it ended, for the metrics.
+    fn cause(&self) -> &'static str {
+        match self.phase {
+            Phase::Open => "lost",
+            Phase::Leaving => "client",
+            Phase::Closing(close) | Phase::Lingering(close) => close.word(),
+        }
+    }
+
+    /// Writes what there is. True if all of it is written.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        loop {
+            if !self.wire.answers.is_empty() {
+                self.writing.push_back(std::mem::take(&mut self.wire.answers).into());
+            }
+            if self.writing.is_empty() {
+                // An idle socket keeps no room for what it once had to write.
+                self.writing = VecDeque::new();
+                if self.phase != Phase::Open {
+                    return Ok(true);
+                }
+                match self.membership.link.poll_take(context, &mut self.writing) {
+                    Poll::Pending => return Ok(true),
+                    Poll::Ready(Next::Frames) => {}
+                    Poll::Ready(Next::Close(close)) => self.close(close),
+                }
+                continue;
+            }
+            match self.write_some() {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // One that cannot even be told is closed by its deadline.
+                    self.notice_slow(context);
+                    match self.wire.stream.poll_write_ready(context) {
+                        Poll::Pending => return Ok(false),
+                        Poll::Ready(ready) => ready?,
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write_some(&mut self) -> io::Result<()> {
+        let mut slices = [IoSlice::new(&[]); WRITE_FRAMES];
+        let mut count = 0;
+        for (slice, frame) in slices.iter_mut().zip(&self.writing) {
+            let from = if count == 0 { self.written } else { 0 };
+            *slice = IoSlice::new(frame.get(from..).unwrap_or_default());
+            count += 1;
+        }
+        let mut written = self.wire.stream.try_write_vectored(slices.get(..count).unwrap_or_default())?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        written += self.written;
+        while let Some(first) = self.writing.front() {
+            if written < first.len() {
+                break;
+            }
+            written -= first.len();
+            self.writing.pop_front();
+        }
+        self.written = written;
+        Ok(())
+    }
+
+    /// While a write is stuck, the room may have given the connection up.
+    fn notice_slow(&mut self, context: &mut Context<'_>) {
+        if self.phase == Phase::Open
+            && let Poll::Ready(Some(close)) = self.membership.link.poll_given_up(context)
+        {
+            // Only a frame that is half written has to be finished.
+            self.writing.truncate(usize::from(self.written > 0));
+            self.close(close);
+            if !self.wire.answers.is_empty() {
+                self.writing.push_back(std::mem::take(&mut self.wire.answers).into());
+            }
+        }
+    }
+
+    /// Reads one message, if there is one. An error is the end: of which kind, if it says so.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Option<End>>> {
+        if let Some(held) = self.held.take() {
+            self.offer(*held, context);
+        }
+        if self.held.is_some() || self.writing.len() > UNREAD_ANSWERS {
+            return Poll::Pending;
+        }
+        if matches!(self.phase, Phase::Lingering(_)) {
+            return self.poll_discard(context).map(Err);
+        }
+        match self.protocol.read(&mut self.wire) {
+            Ok(heard) => self.heard(heard, context),
+            // Both have said goodbye; where ours was the answer, it has yet to be written.
+            Err(Error::ConnectionClosed | Error::AlreadyClosed) => {
+                return match self.phase {
+                    Phase::Leaving => Poll::Pending,
+                    _ => Poll::Ready(Err(None)),
+                };
+            }
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                return self.wire.stream.poll_read_ready(context).map(|ready| ready.map_err(|_| None));
+            }
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(Error::Io(_) | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => {
+                return Poll::Ready(Err(None));
+            }
+            Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => self.refuse(Close::TooBig),
+            Err(Error::Utf8(_)) => self.refuse(Close::NotUtf8),
+            Err(_) => self.refuse(Close::Protocol),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads and looks at nothing, so that the close frame is not lost with a reset connection.
+    fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<Option<End>> {
+        if self.writing.is_empty() && self.wire.answers.is_empty() {
+            let _best_effort = Pin::new(&mut self.wire.stream).poll_shutdown(context);
+        }
+        let mut unread = [0; 2048];
+        loop {
+            match self.wire.stream.try_read(&mut unread) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match self.wire.stream.poll_read_ready(context) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(Ok(())) => {}
+                        Poll::Ready(Err(_)) => return Poll::Ready(None),
+                    }
+                }
+                _ => return Poll::Ready(None),
+            }
+        }
+    }
+
+    fn heard(&mut self, heard: Heard, context: &mut Context<'_>) {
+        self.membership.link.stir(self.membership.rooms.now_ms());
+        match heard {
+            Heard::Close(_) if self.phase == Phase::Open => {
+                self.phase = Phase::Leaving;
+                self.set_deadline();
+                // Collects our goodbye; that it is the last thing to be said is no error.
+                let _closed = self.protocol.flush(&mut self.wire);
+            }
+            Heard::Text(text) if self.phase == Phase::Open => self.heard_text(&text, context),
+            Heard::Binary(_) if self.phase == Phase::Open => self.refuse(Close::NotText),
+            // Pings are answered by the library; what comes after a goodbye is not looked at.
+            _ => {}
+        }
+    }
+
+    fn heard_text(&mut self, text: &str, context: &mut Context<'_>) {
+        let settings = self.membership.rooms.settings();
+        if !text.is_empty() && *text == *settings.keepalive_request {
+            self.writing.push_back(settings.keepalive_response.clone());
+            return;
+        }
+        let now_ms = self.membership.rooms.now_ms();
+        if !self.rate.take(settings.socket_messages_per_s, now_ms) {
+            return self.close(Close::RateLimited);
+        }
+        let link = &self.membership.link;
+        let command = match link.wishes.mode {
+            Mode::Socket => self.parse(text),
+            _ => Ok(self.say(Body::Text(text.into()), None)),
+        };
+        match command {
+            Ok(command) => self.offer(command, context),
+            Err(word) => {
+                let _slow_is_noticed = tell_error(link, word, None, settings.limits.queue);
+            }
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<Command, &'static str> {
+        let as_it_is = || Ok(self.say(Body::Text(text.into()), None));
+        if !text.starts_with('{') {
+            return as_it_is();
+        }
+        let Ok(said) = serde_json::from_str::<Said<'_>>(text) else { return as_it_is() };
+        match said.r#type {
+            "update" => {
+                let max_bytes = self.membership.rooms.settings().max_meta_bytes;
+                let meta = said.meta.filter(|meta| meta.get().len() <= max_bytes).ok_or("invalid_meta")?;
+                if self.membership.link.user.is_none() {
+                    return Err("no_user");
+                }
+                let meta = Meta(meta.get().into());
+                Ok(Command::Update { link: Arc::clone(&self.membership.link), meta })
+            }
+            "message" => {
+                let id = match said.id {
+                    Some(id) if !is_message_id(id) => {
+                        return Err("invalid_message");
+                    }
+                    id => id.map(Into::into),
+                };
+                match (said.text, said.data) {
+                    (Some(text), None) => Ok(self.say(Body::Text((*text).into()), id)),
+                    (None, Some(data)) => Ok(self.say(Body::Data(data.get().into()), id)),
+                    _ => Err("invalid_message"),
+                }
+            }
+            _ => as_it_is(),
+        }
+    }
+
+    fn say(&self, body: Body, id: Option<Arc<str>>) -> Command {
+        let link = Arc::clone(&self.membership.link);
+        let message = Message { user: link.user.clone(), body, id };
+        Command::Say { message, from: From::Socket(link), accepted: Instant::now() }
+    }
+
+    fn offer(&mut self, command: Command, context: &mut Context<'_>) {
+        match self.membership.offer(command, context.waker()) {
+            Ok(()) => {}
+            Err(Rejected::Full(command)) => self.held = Some(Box::new(command)),
+            // A room is forgotten only when it has no connections, so this one is on its way out.
+            Err(Rejected::Gone(_)) => self.close(Close::Idle),
+        }
+    }
+
+    /// Says goodbye and waits for the other side's, up to a deadline.
+    fn close(&mut self, close: Close) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        self.phase = Phase::Closing(close);
+        self.set_deadline();
+        let frame = CloseFrame { code: close.code().into(), reason: Utf8Bytes::from(close.reason()) };
+        // The frame is collected for writing, which cannot fail here.
+        let _collected = self.protocol.close(&mut self.wire, Some(frame));
+    }
+
+    fn set_deadline(&mut self) {
+        let timeout = self.membership.rooms.settings().close_timeout;
+        self.deadline = Some(Box::pin(tokio::time::sleep(timeout)));
+    }
+
+    /// Closes on one that broke the rules: nothing that it sends is looked at any more.
+    fn refuse(&mut self, close: Close) {
+        match self.phase {
+            Phase::Open => {
+                self.close(close);
+                self.phase = Phase::Lingering(close);
+            }
+            Phase::Closing(before) => self.phase = Phase::Lingering(before),
+            Phase::Leaving | Phase::Lingering(_) => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Socket").field("phase", &self.phase).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field too many is paid for by every idle socket.
+    #[test]
+    fn an_idle_socket_is_small() {
+        let (socket, link) = (size_of::<Socket>(), size_of::<super::super::link::Link>());
+        println!("socket {socket}, link {link}");
+        assert!(socket <= 640 && link <= 192, "socket {socket}, link {link}");
+    }
+}

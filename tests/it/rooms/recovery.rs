@@ -1,0 +1,156 @@
+//! Who comes back gets exactly what was missed, or is told that it cannot be had.
+
+use serde_json::json;
+
+use super::reader::Reader;
+use super::socket::Socket;
+use super::{later, post, timed};
+use crate::service::{Service, Setup};
+
+async fn say(service: &Service, text: &str) -> String {
+    let sent = post(service, "/rooms/lobby/send", json!({"user": "ada", "text": text})).await;
+    format!("{}:{}", sent["epoch"].as_str().unwrap(), sent["offset"])
+}
+
+/// What a socket that comes back at a position hears: whether all is there, and what.
+async fn back_at(service: &Service, since: &str) -> (bool, Vec<String>) {
+    let mut socket = Socket::open(service, &format!("lobby/socket?presence=false&since={since}")).await;
+    let first = socket.frame().await;
+    let mark = post(service, "/rooms/lobby/send", json!({"user": "mark", "text": "mark"})).await;
+    let mut missed = Vec::new();
+    let mut before = since.rsplit(':').next().unwrap().parse::<u64>().unwrap();
+    let recovered = first["recovered"].as_bool().unwrap();
+    loop {
+        let message = socket.frame().await;
+        if recovered {
+            assert_eq!(message["offset"], before + 1, "no gap: {message}");
+        }
+        before = message["offset"].as_u64().unwrap();
+        if message["offset"] == mark["offset"] {
+            return (recovered, missed);
+        }
+        missed.push(message["text"].as_str().unwrap().to_owned());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_what_was_missed_or_recovered_false() {
+    for history in ["memory", "durable"] {
+        let service = timed()
+            .with("rooms.history", history)
+            .with("rooms.history_messages", 4)
+            .with("rooms.sleep_after_ms", 0)
+            .start();
+        let one = say(&service, "one").await;
+        let two = say(&service, "two").await;
+        assert_eq!(back_at(&service, &two).await, (true, vec![]), "{history}");
+        // one, two, mark; after: three
+        say(&service, "three").await;
+        let missed = ["two", "mark", "three"].map(str::to_owned).to_vec();
+        assert_eq!(back_at(&service, &one).await, (true, missed), "{history}");
+        // one is pushed out by the second mark: 2 3 4 5 are kept
+        let zero = one.replace(":1", ":0");
+        assert_eq!(back_at(&service, &zero).await, (false, vec![]), "{history}: no longer whole");
+        let (epoch, _) = one.split_once(':').unwrap();
+        assert_eq!(
+            back_at(&service, &format!("{epoch}:99")).await,
+            (false, vec![]),
+            "{history}: not yet said"
+        );
+        assert_eq!(back_at(&service, "other:1").await, (false, vec![]), "{history}: another stream");
+        let last = say(&service, "old").await;
+        let end = say(&service, "older").await;
+        later(&service, 300_000).await;
+        assert_eq!(back_at(&service, &last).await, (false, vec![]), "{history}: too old");
+        drop(end);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_events_comes_back_by_its_last_event_id() {
+    let service = Setup::new().start();
+    let mut reader = Reader::open(&service, "lobby/events", "").await;
+    say(&service, "one").await;
+    let one = reader.event_of("message").await;
+    reader.ended_early();
+    say(&service, "two").await;
+    say(&service, "three").await;
+    let mut reader = Reader::open(&service, "lobby/events", &format!("last-event-id: {}\r\n", one.id)).await;
+    assert_eq!(reader.event().await.json()["recovered"], true);
+    let (two, three) = (reader.event().await, reader.event().await);
+    assert_eq!((&two.json()["text"], &three.json()["text"]), (&json!("two"), &json!("three")));
+    let mut reader = Reader::open(&service, &format!("lobby/events?since={}", two.id), "").await;
+    reader.event().await;
+    assert_eq!(reader.event().await.json()["text"], "three");
+}
+
+/// Also after a kill -9: what was answered is there, in its order, and the numbers go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_durable_history_outlives_kill_nine_and_one_in_memory_says_so() {
+    for history in ["durable", "memory"] {
+        let setup = Setup::new().with("rooms.history", history);
+        let service = setup.start();
+        let one = say(&service, "one").await;
+        say(&service, "two").await;
+        service.kill();
+        let service = setup.start();
+        let expected = match history {
+            "durable" => (true, vec!["two".to_owned()]),
+            _ => (false, vec![]),
+        };
+        assert_eq!(back_at(&service, &one).await, expected);
+        assert!(service.stop().success());
+        setup.assert_verified();
+    }
+}
+
+/// A message is heard after its commit: what a listener heard is there after a kill -9.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_heard_is_durable() {
+    let setup = Setup::new()
+        .with("rooms.history", "durable")
+        .with("rooms.history_messages", 10_000)
+        .with("rooms.history_bytes", 10_000_000)
+        .with("rooms.socket_messages_per_s", 1_000_000);
+    let service = setup.start();
+    let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;
+    let start = listener.frame().await;
+    let mut sender = Socket::open(&service, "lobby/socket?user=ada&echo=false&presence=false").await;
+    for number in 0..500 {
+        sender.send(&number.to_string()).await;
+    }
+    let mut heard = Vec::new();
+    while heard.len() < 200 {
+        heard.push(listener.frame().await["text"].as_str().unwrap().to_owned());
+    }
+    service.kill();
+    let service = setup.start();
+    let since = format!("{}:0", start["epoch"].as_str().unwrap());
+    let (recovered, kept) = back_at(&service, &since).await;
+    assert!(recovered);
+    assert_eq!(kept[..heard.len()], heard[..]);
+    let numbers: Vec<String> = (0..kept.len()).map(|number| number.to_string()).collect();
+    assert_eq!(kept, numbers, "in order, once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_s_id_is_said_once_while_the_history_holds_it() {
+    for history in ["memory", "durable"] {
+        let service = Setup::new().with("rooms.history", history).start();
+        let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;
+        let said = json!({"user": "ada", "text": "hi", "id": "m-1"});
+        let sends = (0..8).map(|_| post(&service, "/rooms/lobby/send", said.clone()));
+        let answers = futures_util::future::join_all(sends).await;
+        assert!(answers.iter().all(|answer| answer["offset"] == 1), "{history}: {answers:?}");
+        assert_eq!(answers.iter().filter(|answer| answer["replayed"] == false).count(), 1);
+        let other = json!({"user": "bob", "text": "hi", "id": "m-1"});
+        assert_eq!(
+            post(&service, "/rooms/lobby/send", other).await["offset"],
+            2,
+            "an id is its sender's own"
+        );
+        listener.frame().await;
+        assert_eq!(listener.frame().await["user"], "ada");
+        assert_eq!(listener.frame().await["user"], "bob");
+    }
+}
