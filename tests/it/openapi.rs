@@ -15,7 +15,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: &[(&str, &[&str])] = &[
+const ROUTES: [(&str, &[&str]); 21] = [
     ("/health", &["get"]),
     ("/join", &["post"]),
     ("/leave", &["post"]),
