@@ -15,10 +15,11 @@ type Counts = HashMap<String, i64>;
 const MEMBERS: &str = "SELECT name, count(*) FROM memberships_now JOIN items USING (item_id) GROUP BY name";
 const COUNTERS: &str =
     "SELECT name, sum(members) FROM shard_counters_now JOIN items USING (item_id) GROUP BY name";
-const ATTEMPTS: &str = "SELECT name, count(*) FROM attempts JOIN workshops USING (workshop_id) GROUP BY name";
+const ATTEMPTS: &str =
+    "SELECT name, count(*) FROM attempts_now JOIN workshops USING (workshop_id) GROUP BY name";
 const DECISIONS: &str = "SELECT name, accepted_requests + rejected_requests FROM workshops";
 const SEATS_TAKEN: &str = "SELECT name, reserved FROM workshops";
-const SEATS_GIVEN: &str = "SELECT name, sum(seats) FROM attempts JOIN workshops USING (workshop_id)
+const SEATS_GIVEN: &str = "SELECT name, sum(seats) FROM attempts_now JOIN workshops USING (workshop_id)
                            WHERE status = 'accepted' GROUP BY name";
 
 /// Every request was new and for one like or one seat.

@@ -367,7 +367,7 @@ async fn a_history_tells_everything_and_no_name() {
     // One row holds the name; it stands in no log.
     assert_eq!(files::sum(&setup.data_dir(), "SELECT count(*) FROM holders WHERE name = 'secret-ada'"), 1);
     assert!(service.log().iter().all(|line| !line.contains("secret-ada")));
-    for table in ["events", "attempts", "bookings"] {
+    for table in ["events", "attempts_now", "bookings"] {
         let sql = format!("SELECT count(*) FROM {table} WHERE instr(request_id, 'secret') > 0");
         assert_eq!(files::sum(&setup.data_dir(), &sql), 0);
     }

@@ -40,7 +40,9 @@ impl Namespace {
             // A tombstone holds nothing but the name that it answers 410 for.
             Self::Workshops => &[
                 ("workshops", "workshops"),
+                ("attempts", "attempts_now"),
                 ("attempts", "attempts"),
+                ("journal", "journal WHERE attempts <> '[]'"),
                 ("bookings", "bookings"),
                 ("events", "events"),
                 ("holders", "holders"),

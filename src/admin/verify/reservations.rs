@@ -29,7 +29,7 @@ const RECOUNT: &str = "
                sum(iif(status = 'accepted', a.seats, 0)) AS accepted_seats,
                count(*) FILTER (WHERE status = 'accepted') AS accepted,
                count(*) FILTER (WHERE status = 'rejected') AS rejected
-        FROM attempts AS a LEFT JOIN bookings AS b USING (workshop_id, request_id) GROUP BY workshop_id
+        FROM attempts_now AS a LEFT JOIN bookings AS b USING (workshop_id, request_id) GROUP BY workshop_id
     ) AS a ON a.workshop_id = w.workshop_id
     LEFT JOIN (
         SELECT workshop_id,
@@ -48,23 +48,21 @@ const RECOUNT: &str = "
 
 /// Rows without what they are about, each kind with the query that counts them.
 const HOMELESS: [(&str, &str, &str); 6] = [
-    ("attempts", "belong to no workshop", "SELECT count(*) FROM attempts WHERE workshop_id NOT IN known"),
+    ("attempts", "belong to no workshop", "SELECT count(*) FROM attempts_now WHERE workshop_id NOT IN known"),
     ("bookings", "belong to no workshop", "SELECT count(*) FROM bookings WHERE workshop_id NOT IN known"),
     ("events", "belong to no workshop", "SELECT count(*) FROM events WHERE workshop_id NOT IN known"),
     (
         "bookings",
         "were never decided",
-        "SELECT count(*) FROM bookings AS b JOIN workshops USING (workshop_id) WHERE NOT EXISTS
-           (SELECT 1 FROM attempts AS a
-            WHERE (a.workshop_id, a.request_id) = (b.workshop_id, b.request_id))",
+        "SELECT count(*) FROM bookings AS b JOIN workshops USING (workshop_id)
+         WHERE (b.workshop_id, b.request_id) NOT IN (SELECT workshop_id, request_id FROM attempts_now)",
     ),
     (
         "events",
         "are of requests that were never decided",
         "SELECT count(*) FROM events AS e JOIN workshops USING (workshop_id)
-         WHERE e.request_id IS NOT NULL AND NOT EXISTS
-           (SELECT 1 FROM attempts AS a
-            WHERE (a.workshop_id, a.request_id) = (e.workshop_id, e.request_id))",
+         WHERE e.request_id IS NOT NULL
+           AND (e.workshop_id, e.request_id) NOT IN (SELECT workshop_id, request_id FROM attempts_now)",
     ),
     (
         "workshops",
@@ -85,7 +83,7 @@ pub(super) fn audit(place: &Place<'_>, report: &mut Report) -> Result<(), Error>
         audit_workshop(place, row, report)?;
     }
     let count = |sql: &str| place.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    report.attempts += u64::try_from(count("SELECT count(*) FROM attempts")?).unwrap_or(0);
+    report.attempts += u64::try_from(count("SELECT count(*) FROM attempts_now")?).unwrap_or(0);
     for (rows, why, sql) in HOMELESS {
         let homeless = count(&format!("{KNOWN}{sql}"))?;
         if homeless > 0 {

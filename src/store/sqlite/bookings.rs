@@ -169,6 +169,7 @@ impl BookingsStore for SqliteStore {
         limit: u32,
         now_ms: i64,
     ) -> Result<ListedPage, Error> {
+        self.settle()?;
         let columns = format!(
             "a.seats, a.status, a.reserved_after, a.decided_at_ms, a.reason, {COLUMNS}, a.request_id, h.name"
         );
@@ -249,6 +250,7 @@ impl BookingsStore for SqliteStore {
             .query_row([], |row| row.get(0))
             .optional()?;
         let Some(dead) = dead else { return Ok(false) };
+        self.settle()?;
         let limit = limit as usize;
         let mut swept = self.sweep_holders(dead, limit)?;
         for (table, key) in SWEPT {

@@ -3,14 +3,18 @@
 use rusqlite::Connection;
 
 use super::SqliteStore;
-use super::pending::{LikedAt, Member, Pending};
+use super::pending::{LikedAt, Member, Pending, Request};
 use crate::store::Error;
+use crate::store::bookings::Reason;
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
+use crate::store::reservations::{Attempt, AttemptKey, Status, WorkshopKey};
 
 /// A membership in the journal: user, item id, when; null when it is gone.
 type MemberRow<'a> = (&'a str, i64, LikedAt);
 /// A counter in the journal: shard, item id, members, base, version.
 type CounterRow = (u32, i64, i64, i64, i64);
+/// An attempt in the journal: workshop id, request id, seats, status, reserved just after, when, why not.
+type AttemptRow<'a> = (i64, &'a str, i64, &'a str, i64, i64, Option<&'a str>);
 
 /// Rows that settle for each change that a batch brings: more than one, so that a generation is in its table
 /// before the next is full.
@@ -22,18 +26,26 @@ const MAX_PENDING_COUNTERS: usize = 256;
 pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
     let mut pending = Pending::default();
     let mut last_seq = 0;
-    let mut select = connection.prepare("SELECT seq, memberships, counters FROM journal ORDER BY seq")?;
+    let mut select =
+        connection.prepare("SELECT seq, memberships, counters, attempts FROM journal ORDER BY seq")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         last_seq = row.get(0)?;
-        let memberships: Vec<(String, i64, LikedAt)> = parse(&row.get::<_, String>(1)?)?;
-        for (user, item, liked_at) in &memberships {
-            pending.set_member(Membership { user, item: ItemKey(*item) }, *liked_at);
+        let text = |column| row.get::<_, String>(column);
+        for (user, item, liked_at) in parse::<Vec<(String, i64, LikedAt)>>(&text(1)?)? {
+            pending.set_member(Membership { user: &user, item: ItemKey(item) }, liked_at);
         }
-        let counters: Vec<CounterRow> = parse(&row.get::<_, String>(2)?)?;
-        for (shard, item, members, base, version) in counters {
+        for (shard, item, members, base, version) in parse::<Vec<CounterRow>>(&text(2)?)? {
             pending
                 .set_counter(CounterKey { shard, item: ItemKey(item) }, Counter { members, base, version });
+        }
+        for row in parse::<Vec<AttemptRow<'_>>>(&text(3)?)? {
+            let (workshop, request, seats, status, reserved_after, decided_at_ms, reason) = row;
+            let status =
+                if status == Status::Accepted.as_str() { Status::Accepted } else { Status::Rejected };
+            let reason = reason.and_then(Reason::parse);
+            let attempt = Attempt { seats, status, reserved_after, decided_at_ms, reason };
+            pending.set_attempt(AttemptKey { workshop: WorkshopKey(workshop), request }, attempt);
         }
     }
     pending.committed(usize::MAX, last_seq);
@@ -44,8 +56,29 @@ fn parse<'a, T: serde::Deserialize<'a>>(json: &'a str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| Error::Engine(format!("a row of the journal: {error}")))
 }
 
-fn text(rows: &impl serde::Serialize) -> Result<String, Error> {
-    serde_json::to_string(rows).map_err(|error| Error::Engine(format!("writing the journal: {error}")))
+fn json<T: serde::Serialize>(rows: impl Iterator<Item = T>) -> Result<String, Error> {
+    let rows: Vec<T> = rows.collect();
+    serde_json::to_string(&rows).map_err(|error| Error::Engine(format!("writing the journal: {error}")))
+}
+
+fn member_row((key, liked_at): (&Member, LikedAt)) -> MemberRow<'_> {
+    (&key.user, key.item.0, liked_at)
+}
+
+fn counter_row((key, counter): (CounterKey, Counter)) -> CounterRow {
+    (key.shard, key.item.0, counter.members, counter.base, counter.version)
+}
+
+fn attempt_row((key, attempt): (&Request, Attempt)) -> AttemptRow<'_> {
+    (
+        key.workshop.0,
+        &key.request,
+        attempt.seats,
+        attempt.status.as_str(),
+        attempt.reserved_after,
+        attempt.decided_at_ms,
+        attempt.reason.map(Reason::as_str),
+    )
 }
 
 impl SqliteStore {
@@ -55,26 +88,21 @@ impl SqliteStore {
         if touched == 0 {
             return Ok(());
         }
-        let memberships: Vec<MemberRow<'_>> = self
-            .pending
-            .touched_members()
-            .map(|(key, liked_at)| (&*key.user, key.item.0, liked_at))
-            .collect();
-        let memberships = text(&memberships)?;
-        let counters: Vec<CounterRow> = self
-            .pending
-            .touched_counters()
-            .map(|(key, counter)| (key.shard, key.item.0, counter.members, counter.base, counter.version))
-            .collect();
-        let counters = text(&counters)?;
+        let memberships = json(self.pending.members.touched().map(member_row))?;
+        let counters = json(self.pending.touched_counters().map(counter_row))?;
+        let attempts = json(self.pending.attempts.touched().map(attempt_row))?;
         self.last_seq = self
             .connection
-            .prepare_cached("INSERT INTO journal (decided_at_ms, memberships, counters) VALUES (?1, ?2, ?3)")?
-            .insert((now_ms, memberships, counters))?;
+            .prepare_cached(
+                "INSERT INTO journal (decided_at_ms, memberships, counters, attempts) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .insert((now_ms, memberships, counters, attempts))?;
         if self.pending.counters_pending() > MAX_PENDING_COUNTERS {
             self.settle_counters()?;
         }
-        settle_members(&self.connection, self.pending.settle(touched * SETTLE_PER_CHANGE))?;
+        let (members, attempts) = self.pending.settle(touched * SETTLE_PER_CHANGE);
+        settle_members(&self.connection, members)?;
+        settle_attempts(&self.connection, attempts)?;
         if let Some(up_to) = self.pending.settled_up_to() {
             self.settle_counters()?;
             self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
@@ -88,20 +116,22 @@ impl SqliteStore {
             "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
         )?;
-        for (key, counter) in self.pending.counters() {
-            upsert.execute((key.shard, key.item.0, counter.members, counter.base, counter.version))?;
+        for row in self.pending.counters().map(counter_row) {
+            upsert.execute(row)?;
         }
         drop(upsert);
         self.pending.forget_counters();
         Ok(())
     }
 
-    /// Brings everything into its table and empties the journal.
+    /// Brings everything into its table and empties the journal: for whoever is about to look at a table as a
+    /// whole or to delete from it.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         if self.pending.is_empty() && !self.pending.is_dirty() {
             return Ok(());
         }
-        settle_members(&self.connection, self.pending.members())?;
+        settle_members(&self.connection, self.pending.members.all())?;
+        settle_attempts(&self.connection, self.pending.attempts.all())?;
         self.settle_counters()?;
         self.pending.clear();
         self.connection.execute_batch(
@@ -127,6 +157,21 @@ fn settle_members<'a>(
             Some(liked_at) => add.execute((&*key.user, key.item.0, liked_at))?,
             None => remove.execute((&*key.user, key.item.0))?,
         };
+    }
+    Ok(())
+}
+
+/// An attempt never changes: one that is in its table already has settled before a reload.
+fn settle_attempts<'a>(
+    connection: &Connection,
+    rows: impl IntoIterator<Item = (&'a Request, Attempt)>,
+) -> Result<(), Error> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO attempts (workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+    )?;
+    for row in rows {
+        insert.execute(attempt_row(row))?;
     }
     Ok(())
 }

@@ -201,7 +201,7 @@ impl SqliteStore {
     }
 
     fn is_member(&self, key: Membership<'_>) -> Result<bool, Error> {
-        if let Some(liked_at) = self.pending.member(key) {
+        if let Some(liked_at) = self.pending.members.get(&key) {
             return Ok(liked_at.is_some());
         }
         let mut select =

@@ -1,8 +1,8 @@
 //! What the journal holds and the tables do not: the newest state of each row that changed lately.
 //!
-//! Memberships stand in two generations. The fresh one takes what changes; when it is full it becomes the
-//! settling one, which moves into its table a few rows a batch, in the order of the keys, so that rows which
-//! share a page are written together.
+//! Rows stand in two generations. The fresh one takes what changes; when it is full it becomes the settling
+//! one, which moves into its table a few rows a batch, in the order of the keys, so that rows which share a
+//! page are written together.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,6 +10,10 @@ use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
+use crate::store::reservations::{Attempt, AttemptKey, WorkshopKey};
+
+/// When a user liked an item, in seconds since 1970; `None` when it does so no more.
+pub(super) type LikedAt = Option<i64>;
 
 /// A membership's key.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,53 +22,55 @@ pub(super) struct Member {
     pub item: ItemKey,
 }
 
-/// When the user liked the item, in seconds since 1970; `None` when it does so no more.
-pub(super) type LikedAt = Option<i64>;
+/// An attempt's key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub workshop: WorkshopKey,
+    pub request: Box<str>,
+}
 
-type Generation = IndexMap<Member, LikedAt, RandomState>;
+/// Where a key stands in its table: by a number, and then by a text.
+trait Placed {
+    fn number(&self) -> i64;
+    fn text(&self) -> &str;
+}
 
 /// Changed rows that are not in their tables.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    fresh: Generation,
-    settling: Settling,
+    pub members: Rows<Member, LikedAt>,
+    pub attempts: Rows<Request, Attempt>,
     counters: IndexMap<CounterKey, Counter, RandomState>,
-    /// Places in `fresh` and `counters` that the open transaction changed.
-    touched_members: Vec<usize>,
     touched_counters: Vec<usize>,
-    /// Changes in the journal since the last freeze.
+    /// Changes in the journal since the last generation began to settle.
     journaled: usize,
+    /// The newest journal row that holds anything of the settling generation.
+    settling_up_to: i64,
     /// Whether the open transaction changed anything here.
     dirty: bool,
 }
 
-/// The generation on its way into the table.
-#[derive(Debug, Default)]
-struct Settling {
-    rows: Generation,
-    /// Places in `rows`, in the order of the table's pages.
+/// The changed rows of one table.
+#[derive(Debug)]
+pub(super) struct Rows<K, V> {
+    fresh: IndexMap<K, V, RandomState>,
+    settling: IndexMap<K, V, RandomState>,
+    /// Places in `settling`, in the order of the table's pages.
     order: Vec<u32>,
     settled: usize,
-    /// The newest journal row that holds any of it.
-    up_to_seq: i64,
+    /// Places in `fresh` that the open transaction changed.
+    touched: Vec<usize>,
 }
 
 impl Pending {
-    /// What is pending for a membership; `None` when its table has the last word.
-    pub(super) fn member(&self, key: Membership<'_>) -> Option<LikedAt> {
-        self.fresh.get(&key).or_else(|| self.settling.rows.get(&key)).copied()
-    }
-
     pub(super) fn set_member(&mut self, key: Membership<'_>, liked_at: LikedAt) {
         self.dirty = true;
-        let place = match self.fresh.get_full_mut(&key) {
-            Some((place, _, state)) => {
-                *state = liked_at;
-                place
-            }
-            None => self.fresh.insert_full(Member { user: key.user.into(), item: key.item }, liked_at).0,
-        };
-        self.touched_members.push(place);
+        self.members.set(&key, liked_at, || Member { user: key.user.into(), item: key.item });
+    }
+
+    pub(super) fn set_attempt(&mut self, key: AttemptKey<'_>, attempt: Attempt) {
+        self.dirty = true;
+        self.attempts.set(&key, attempt, || Request { workshop: key.workshop, request: key.request.into() });
     }
 
     pub(super) fn counter(&self, key: CounterKey) -> Option<Counter> {
@@ -77,13 +83,12 @@ impl Pending {
         self.touched_counters.push(place);
     }
 
-    /// Memberships that the open transaction changed, each once, as they are now.
-    pub(super) fn touched_members(&mut self) -> impl Iterator<Item = (&Member, LikedAt)> {
-        once_each(&mut self.touched_members);
-        self.touched_members.iter().filter_map(|place| {
-            let (key, liked_at) = self.fresh.get_index(*place)?;
-            Some((key, *liked_at))
-        })
+    pub(super) fn counters(&self) -> impl Iterator<Item = (CounterKey, Counter)> {
+        self.counters.iter().map(|(key, counter)| (*key, *counter))
+    }
+
+    pub(super) fn counters_pending(&self) -> usize {
+        self.counters.len()
     }
 
     /// Counters that the open transaction changed, each once, as they are now.
@@ -93,9 +98,16 @@ impl Pending {
         self.touched_counters.iter().filter_map(counter)
     }
 
+    /// The counters are in their table, and the journal row of the open transaction is written.
+    pub(super) fn forget_counters(&mut self) {
+        self.dirty = true;
+        self.counters.clear();
+        self.touched_counters.clear();
+    }
+
     /// Changes of the open transaction that its journal row must hold.
     pub(super) fn touched(&self) -> usize {
-        self.touched_members.len() + self.touched_counters.len()
+        self.members.touched.len() + self.attempts.touched.len() + self.touched_counters.len()
     }
 
     /// Whether the open transaction changed anything here.
@@ -104,72 +116,48 @@ impl Pending {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.fresh.is_empty()
-            && self.settling.rows.is_empty()
-            && self.counters.is_empty()
-            && self.journaled == 0
+        let nothing = self.members.is_empty() && self.attempts.is_empty() && self.counters.is_empty();
+        nothing && self.journaled == 0
     }
 
-    /// The transaction is stored. A generation of `max` changes begins to settle, `last_seq` being the
-    /// newest row of the journal.
-    pub(super) fn committed(&mut self, max: usize, last_seq: i64) {
-        self.journaled += self.touched();
-        self.touched_members.clear();
-        self.touched_counters.clear();
-        self.dirty = false;
-        if self.settling.is_done() && !self.settling.rows.is_empty() {
-            self.settling = Settling::default();
-        }
-        if self.journaled >= max && self.settling.rows.is_empty() {
-            self.settling = Settling::begin(std::mem::take(&mut self.fresh), last_seq);
-            self.journaled = 0;
-        }
-    }
-
-    /// Up to `max` rows that go to their table next.
-    pub(super) fn settle(&mut self, max: usize) -> Vec<(&Member, LikedAt)> {
-        let from = self.settling.settled;
-        let rows = &self.settling.rows;
-        let next: Vec<_> = self
-            .settling
-            .order
-            .iter()
-            .skip(from)
-            .take(max)
-            .filter_map(|place| rows.get_index(*place as usize).map(|(key, liked_at)| (key, *liked_at)))
-            .collect();
-        self.settling.settled = from + next.len();
-        self.dirty |= !next.is_empty();
-        next
+    /// Up to `max` rows of each table are the caller's to store.
+    pub(super) fn settle(
+        &mut self,
+        max: usize,
+    ) -> (Settled<'_, Member, LikedAt>, Settled<'_, Request, Attempt>) {
+        let (members, attempts) = (self.members.settle(max), self.attempts.settle(max));
+        self.dirty |= !(members.is_empty() && attempts.is_empty());
+        (members, attempts)
     }
 
     /// The newest journal row of a generation that has just settled whole.
     pub(super) fn settled_up_to(&self) -> Option<i64> {
-        (self.settling.is_done() && !self.settling.rows.is_empty()).then_some(self.settling.up_to_seq)
+        let done = self.members.is_settled() && self.attempts.is_settled();
+        (done && self.is_settling()).then_some(self.settling_up_to)
     }
 
-    pub(super) fn counters_pending(&self) -> usize {
-        self.counters.len()
-    }
-
-    /// Every pending counter that is not in the open transaction's journal row, and what is: all of them.
-    /// They are the caller's to store.
-    pub(super) fn counters(&self) -> impl Iterator<Item = (CounterKey, Counter)> {
-        self.counters.iter().map(|(key, counter)| (*key, *counter))
-    }
-
-    /// The counters are in their table, and the journal row of the open transaction is written.
-    pub(super) fn forget_counters(&mut self) {
-        self.dirty = true;
-        self.counters.clear();
+    /// The transaction is stored. After `max` changes a generation begins to settle, `last_seq` being the
+    /// newest row of the journal.
+    pub(super) fn committed(&mut self, max: usize, last_seq: i64) {
+        self.journaled += self.touched();
+        self.members.touched.clear();
+        self.attempts.touched.clear();
         self.touched_counters.clear();
+        self.dirty = false;
+        if self.settled_up_to().is_some() {
+            self.members.end();
+            self.attempts.end();
+        }
+        if self.journaled >= max && !self.is_settling() {
+            self.members.begin();
+            self.attempts.begin();
+            self.settling_up_to = last_seq;
+            self.journaled = 0;
+        }
     }
 
-    /// Everything, older rows first: the caller stores it and calls [`Pending::clear`].
-    pub(super) fn members(&self) -> impl Iterator<Item = (&Member, LikedAt)> {
-        let older = self.settling.order.iter().skip(self.settling.settled);
-        let older = older.filter_map(|place| self.settling.rows.get_index(*place as usize));
-        older.chain(&self.fresh).map(|(key, liked_at)| (key, *liked_at))
+    fn is_settling(&self) -> bool {
+        !self.members.settling.is_empty() || !self.attempts.settling.is_empty()
     }
 
     /// Everything is in its table.
@@ -178,40 +166,126 @@ impl Pending {
     }
 }
 
-impl Settling {
-    fn begin(rows: Generation, up_to_seq: i64) -> Self {
-        let order = in_page_order(&rows);
-        Self { rows, order, settled: 0, up_to_seq }
+/// Rows on their way to their table.
+pub(super) type Settled<'a, K, V> = Vec<(&'a K, V)>;
+
+#[expect(private_bounds, reason = "only this module places keys")]
+impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
+    /// What is pending for a key; `None` when its table has the last word.
+    pub(super) fn get<Q: Hash + Equivalent<K>>(&self, key: &Q) -> Option<V> {
+        self.fresh.get(key).or_else(|| self.settling.get(key)).copied()
     }
 
-    fn is_done(&self) -> bool {
+    fn set<Q: Hash + Equivalent<K>>(&mut self, key: &Q, value: V, own: impl FnOnce() -> K) {
+        let place = match self.fresh.get_full_mut(key) {
+            Some((place, _, state)) => {
+                *state = value;
+                place
+            }
+            None => self.fresh.insert_full(own(), value).0,
+        };
+        self.touched.push(place);
+    }
+
+    /// Rows that the open transaction changed, each once, as they are now.
+    pub(super) fn touched(&mut self) -> impl Iterator<Item = (&K, V)> {
+        once_each(&mut self.touched);
+        self.touched.iter().filter_map(|place| self.fresh.get_index(*place).map(|(key, value)| (key, *value)))
+    }
+
+    /// Everything, older rows first.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&K, V)> {
+        let older = self.order.iter().skip(self.settled);
+        let older = older.filter_map(|place| self.settling.get_index(*place as usize));
+        older.chain(&self.fresh).map(|(key, value)| (key, *value))
+    }
+
+    fn settle(&mut self, max: usize) -> Settled<'_, K, V> {
+        let (settling, from) = (&self.settling, self.settled);
+        let row = |place: &u32| settling.get_index(*place as usize).map(|(key, value)| (key, *value));
+        let next: Vec<_> = self.order.iter().skip(from).take(max).filter_map(row).collect();
+        self.settled = from + next.len();
+        next
+    }
+
+    fn is_settled(&self) -> bool {
         self.settled == self.order.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.settling.is_empty()
+    }
+
+    fn begin(&mut self) {
+        self.settling = std::mem::take(&mut self.fresh);
+        self.order = in_page_order(&self.settling);
+        self.settled = 0;
+    }
+
+    fn end(&mut self) {
+        self.settling = IndexMap::default();
+        self.order = Vec::new();
+        self.settled = 0;
     }
 }
 
-/// Nearly the order of the keys: by eight bytes of the user after what all users share. A row out of its
-/// place costs a page more, no mistake; comparing whole texts would hold up a batch for tens of milliseconds.
-fn in_page_order(rows: &Generation) -> Vec<u32> {
-    let first = rows.first().map_or("", |(key, _)| &*key.user).as_bytes();
+/// Nearly the order of the keys: by number, and then by eight bytes of the text after what all texts share. A
+/// row out of its place costs a page more, no mistake; comparing whole texts would hold up a batch for tens
+/// of milliseconds.
+fn in_page_order<K: Placed, V>(rows: &IndexMap<K, V, RandomState>) -> Vec<u32> {
+    let first = rows.first().map_or("", |(key, _)| key.text()).as_bytes();
     let shared = rows.keys().fold(first.len(), |shared, key| {
-        first.iter().zip(key.user.as_bytes()).take(shared).take_while(|(a, b)| a == b).count()
+        first.iter().zip(key.text().as_bytes()).take(shared).take_while(|(a, b)| a == b).count()
     });
-    let mut order: Vec<(u64, u32)> = (0..)
+    let mut order: Vec<(i64, u64, u32)> = (0..)
         .zip(rows.keys())
         .map(|(place, key)| {
             let mut bytes = [0; 8];
-            let rest = key.user.as_bytes().get(shared..).unwrap_or_default();
+            let rest = key.text().as_bytes().get(shared..).unwrap_or_default();
             bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            (u64::from_be_bytes(bytes), place)
+            (key.number(), u64::from_be_bytes(bytes), place)
         })
         .collect();
     order.sort_unstable();
-    order.into_iter().map(|(_, place)| place).collect()
+    order.into_iter().map(|(_, _, place)| place).collect()
 }
 
 fn once_each(places: &mut Vec<usize>) {
     places.sort_unstable();
     places.dedup();
+}
+
+impl<K, V> Default for Rows<K, V> {
+    fn default() -> Self {
+        Self {
+            fresh: IndexMap::default(),
+            settling: IndexMap::default(),
+            order: Vec::new(),
+            settled: 0,
+            touched: Vec::new(),
+        }
+    }
+}
+
+impl Placed for Member {
+    /// A user's likes stand together.
+    fn number(&self) -> i64 {
+        0
+    }
+
+    fn text(&self) -> &str {
+        &self.user
+    }
+}
+
+impl Placed for Request {
+    fn number(&self) -> i64 {
+        self.workshop.0
+    }
+
+    fn text(&self) -> &str {
+        &self.request
+    }
 }
 
 impl Hash for Member {
@@ -223,5 +297,17 @@ impl Hash for Member {
 impl Equivalent<Member> for Membership<'_> {
     fn equivalent(&self, key: &Member) -> bool {
         self.item == key.item && *self.user == *key.user
+    }
+}
+
+impl Hash for Request {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        AttemptKey { workshop: self.workshop, request: &self.request }.hash(state);
+    }
+}
+
+impl Equivalent<Request> for AttemptKey<'_> {
+    fn equivalent(&self, key: &Request) -> bool {
+        self.workshop == key.workshop && *self.request == *key.request
     }
 }

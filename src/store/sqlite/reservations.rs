@@ -49,15 +49,7 @@ impl ReservationsStore for SqliteStore {
     }
 
     fn load_attempts(&mut self, keys: &[AttemptKey<'_>]) -> Result<Vec<Option<Attempt>>, Error> {
-        let mut select = self.connection.prepare_cached(
-            "SELECT seats, status, reserved_after, decided_at_ms, reason FROM attempts
-             WHERE workshop_id = ?1 AND request_id = ?2",
-        )?;
-        let load = |key: &AttemptKey<'_>| {
-            let row = select.query_row((key.workshop.0, key.request), |row| attempt_from_row(row, 0));
-            Ok(row.optional()?)
-        };
-        keys.iter().map(load).collect()
+        keys.iter().map(|key| self.attempt(*key)).collect()
     }
 
     fn save_reservations(&mut self, changes: &ReservationChanges<'_>) -> Result<Saved, Error> {
@@ -66,23 +58,14 @@ impl ReservationsStore for SqliteStore {
                 return Ok(Saved::Conflict);
             }
         }
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO attempts (workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-        )?;
         for (key, attempt) in &changes.attempts {
-            let values = (
-                key.workshop.0,
-                key.request,
-                attempt.seats,
-                attempt.status.as_str(),
-                attempt.reserved_after,
-                attempt.decided_at_ms,
-                attempt.reason.map(Reason::as_str),
-            );
-            if insert.execute(values)? != 1 {
+            if self.pending.attempts.get(key).is_some() {
                 return Ok(Saved::Conflict);
             }
+            if attempt.seats <= 0 {
+                return Err(Error::Engine(format!("{key:?}: an attempt on no seat")));
+            }
+            self.pending.set_attempt(*key, *attempt);
         }
         self.save_bookings(&changes.bookings)?;
         self.append_events(&changes.events)?;
@@ -91,6 +74,18 @@ impl ReservationsStore for SqliteStore {
 }
 
 impl SqliteStore {
+    fn attempt(&self, key: AttemptKey<'_>) -> Result<Option<Attempt>, Error> {
+        if let Some(attempt) = self.pending.attempts.get(&key) {
+            return Ok(Some(attempt));
+        }
+        let mut select = self.connection.prepare_cached(
+            "SELECT seats, status, reserved_after, decided_at_ms, reason FROM attempts
+             WHERE workshop_id = ?1 AND request_id = ?2",
+        )?;
+        let row = select.query_row((key.workshop.0, key.request), |row| attempt_from_row(row, 0));
+        Ok(row.optional()?)
+    }
+
     /// Whether the row was as it was loaded.
     fn update_workshop(&self, change: &WorkshopChange) -> Result<bool, Error> {
         let mut update = self.connection.prepare_cached(

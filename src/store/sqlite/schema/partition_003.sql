@@ -89,3 +89,15 @@ CREATE TABLE workshop_tombstones (
 CREATE TABLE unswept_workshops (
   workshop_id INTEGER PRIMARY KEY
 ) STRICT;
+
+-- Attempts in the journal and in their table. An attempt never changes, and may be in both for a moment.
+CREATE VIEW attempts_now AS
+  WITH pending AS MATERIALIZED (
+    SELECT r.value ->> 0 AS workshop_id, r.value ->> 1 AS request_id, r.value ->> 2 AS seats,
+           r.value ->> 3 AS status, r.value ->> 4 AS reserved_after, r.value ->> 5 AS decided_at_ms,
+           r.value ->> 6 AS reason
+    FROM journal, json_each(journal.attempts) AS r)
+  SELECT a.workshop_id, a.request_id, a.seats, a.status, a.reserved_after, a.decided_at_ms, a.reason
+  FROM attempts AS a LEFT JOIN pending AS p ON p.workshop_id = a.workshop_id AND p.request_id = a.request_id
+  WHERE p.request_id IS NULL
+  UNION ALL SELECT workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason FROM pending;
