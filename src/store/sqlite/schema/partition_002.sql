@@ -4,10 +4,9 @@
 CREATE TABLE journal (
   seq INTEGER PRIMARY KEY,
   decided_at_ms INTEGER NOT NULL,
-  memberships TEXT NOT NULL CHECK (json_valid(memberships)), -- [[user, item_id, liked_at or null when gone], ...]
-  counters TEXT NOT NULL CHECK (json_valid(counters)),       -- [[shard, item_id, members, base, version], ...]
-  attempts TEXT NOT NULL CHECK (json_valid(attempts))        -- [[workshop_id, request_id, seats, status,
-                                                             --   reserved_after, decided_at_ms, reason], ...]
+  memberships TEXT NOT NULL,   -- [[user, item_id, liked_at or null when gone], ...]
+  counters TEXT NOT NULL,      -- [[shard, item_id, members, base, version], ...]
+  attempts TEXT NOT NULL       -- [[workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason], ...]
 ) STRICT;
 
 -- Tables and journal together, for whoever looks at the file.
