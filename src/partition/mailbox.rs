@@ -296,6 +296,66 @@ mod tests {
         assert_eq!(push(&mailbox, 3, 2), Err(Refusal::Overloaded));
     }
 
+    /// Workers of which one is busy until it parks.
+    fn busy_workers() -> (Arc<Workers>, impl Fn()) {
+        let workers = Arc::new(Workers::default());
+        workers.one_is_active();
+        let parks = Arc::clone(&workers);
+        (workers, move || parks.one_parks())
+    }
+
+    fn gathering(workers: &Arc<Workers>, crowd: usize) -> Arc<Mailbox<u32>> {
+        let linger = Duration::from_secs(3_600);
+        let gather = Gather { linger, crowd, workers: Some(Arc::clone(workers)) };
+        let mailbox = Arc::new(Mailbox::new(100, 100, gather));
+        let waits: std::sync::Weak<Mailbox<u32>> = Arc::downgrade(&mailbox);
+        workers.tell(waits);
+        mailbox
+    }
+
+    /// Drains on another thread, which must gather until `then` has happened.
+    fn drain_meanwhile(mailbox: &Arc<Mailbox<u32>>, then: impl FnOnce()) -> Vec<u32> {
+        let draining = Arc::clone(mailbox);
+        let drained = std::thread::spawn(move || drain(&draining, 100, 100));
+        while mailbox.lock().wake_at == 0 {
+            std::thread::yield_now();
+        }
+        assert!(!drained.is_finished());
+        then();
+        drained.join().unwrap()
+    }
+
+    #[test]
+    fn a_batch_gathers_until_the_workers_have_nothing_left_to_do() {
+        let (workers, park) = busy_workers();
+        let mailbox = gathering(&workers, 10);
+        push(&mailbox, 1, 0).unwrap();
+        let batch = drain_meanwhile(&mailbox, || {
+            push(&mailbox, 1, 1).unwrap();
+            park();
+        });
+        assert_eq!(batch, vec![0, 1]);
+        push(&mailbox, 1, 2).unwrap();
+        assert_eq!(drain(&mailbox, 100, 100), vec![2], "idle workers bring nothing more");
+    }
+
+    #[test]
+    fn a_crowd_ends_the_gathering() {
+        let (workers, _park) = busy_workers();
+        let mailbox = gathering(&workers, 3);
+        push(&mailbox, 1, 0).unwrap();
+        let batch = drain_meanwhile(&mailbox, || (1..3).for_each(|n| push(&mailbox, 1, n).unwrap()));
+        assert_eq!(batch, vec![0, 1, 2]);
+    }
+
+    #[test]
+    fn closing_ends_the_gathering() {
+        let (workers, _park) = busy_workers();
+        let mailbox = gathering(&workers, 10);
+        push(&mailbox, 1, 0).unwrap();
+        assert_eq!(drain_meanwhile(&mailbox, || mailbox.close()), vec![0]);
+    }
+
     #[test]
     fn closed_means_no_more_but_what_waits_is_drained() {
         let mailbox = mailbox_of(10, 10);

@@ -50,13 +50,13 @@ impl Workers {
         self.waiting.write().unwrap_or_else(PoisonError::into_inner).push(who);
     }
 
-    fn one_is_active(&self) {
+    pub(super) fn one_is_active(&self) {
         if !ACTIVE.replace(true) {
             self.active.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    fn one_parks(&self) {
+    pub(super) fn one_parks(&self) {
         // A worker parks for the first time without ever having unparked.
         if ACTIVE.replace(false) && self.active.fetch_sub(1, Ordering::SeqCst) > 1 {
             return;

@@ -1,5 +1,5 @@
-//! A disk without room, and one that turned read-only: what is refused is surely not done, what was
-//! answered stays, reads go on, and once the disk works again so does the service, without a restart.
+//! A disk without room, one that turned read-only, and one whose syncs fail: what is refused is surely not
+//! done or said to be unknown, what was answered stays, reads go on, and once the disk works again so does the service, without a restart.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -72,6 +72,7 @@ struct FailingDisk {
 
 const EROFS: u32 = 30;
 const ENOSPC: u32 = 28;
+const EIO: u32 = 5;
 
 impl FailingDisk {
     fn new() -> Self {
@@ -213,6 +214,33 @@ async fn a_disk_that_turns_read_only_loses_nothing_and_needs_no_restart() {
     assert!(
         refusals.keys().all(|word| ["outcome_unknown", "unavailable"].contains(&&**word))
             && !refusals.is_empty(),
+        "{refusals:?}"
+    );
+    assert_eq!(client.get("/ready").await.status, 503);
+    disk.work();
+    until_liked(client).await;
+    history.assert_kept(client, Replay::All).await;
+    for (item, total) in history.totals() {
+        assert_eq!(client.rolled_up(item).await, total, "{item}, {}", history.rng);
+    }
+    assert!(service.stop().success());
+    disk.setup.assert_verified();
+}
+
+/// What was written and not synced is not answered as done, and nothing more is decided on it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_whose_syncs_fail_loses_nothing_and_needs_no_restart() {
+    let disk = FailingDisk::new();
+    let mut history = History::new(Rng::seed());
+    println!("{}", history.rng);
+    let service = disk.setup.start();
+    let client = &service.client;
+    history.load(client, 50).await;
+    disk.fail(EIO);
+    let refusals = history.load(client, 20).await;
+    assert!(refusals.contains_key("outcome_unknown"), "{refusals:?}");
+    assert!(
+        refusals.keys().all(|word| ["outcome_unknown", "unavailable"].contains(&&**word)),
         "{refusals:?}"
     );
     assert_eq!(client.get("/ready").await.status, 503);

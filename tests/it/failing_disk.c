@@ -4,7 +4,8 @@
  * FAILING_DISK_DIR     the directory whose files are on that disk
  * FAILING_DISK_SWITCH  while this file exists, whatever changes those files fails with the errno whose number it holds
  *
- * ENOSPC leaves existing files open for writing; EROFS refuses that, too. Reads go on. Shared mappings are not seen.
+ * ENOSPC leaves existing files open for writing; EROFS refuses that, too. EIO fails syncs alone. Reads go on. Shared
+ * mappings are not seen.
  */
 #undef _FORTIFY_SOURCE /* some compilers set it; its inline wrappers collide with the definitions below */
 #define _GNU_SOURCE
@@ -54,13 +55,13 @@ static int fd_on_disk(int fd)
     return n > 0 && (path[n] = 0, on_disk(path));
 }
 
-#define FAIL(on, value) do { int f = failure(); if (f && (on)) { errno = f; return value; } } while (0)
+#define FAIL(on, value) do { int f = failure(); if (f && f != EIO && (on)) { errno = f; return value; } } while (0)
 
 static int open_at(int dirfd, const char *path, int flags, mode_t mode)
 {
     int f = failure();
     int makes = flags & O_CREAT && faccessat(dirfd, path, F_OK, 0), writes = (flags & O_ACCMODE) != O_RDONLY;
-    if (f && (makes || (writes && f == EROFS)) && on_disk(path)) { errno = f; return -1; }
+    if (f && f != EIO && (makes || (writes && f == EROFS)) && on_disk(path)) { errno = f; return -1; }
     return NEXT(openat)(dirfd, path, flags, mode);
 }
 #define OPEN(dirfd) \
@@ -75,6 +76,8 @@ int openat(int dirfd, const char *path, int flags, ...) { OPEN(dirfd); }
 ssize_t write(int fd, const void *buf, size_t n) { FAIL(fd_on_disk(fd), -1); return NEXT(write)(fd, buf, n); }
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at) { FAIL(fd_on_disk(fd), -1); return NEXT(pwrite)(fd, buf, n, at); }
 int ftruncate(int fd, off_t size) { FAIL(fd_on_disk(fd), -1); return NEXT(ftruncate)(fd, size); }
+int fsync(int fd) { if (failure() == EIO && fd_on_disk(fd)) { errno = EIO; return -1; } return NEXT(fsync)(fd); }
+int fdatasync(int fd) { if (failure() == EIO && fd_on_disk(fd)) { errno = EIO; return -1; } return NEXT(fdatasync)(fd); }
 int unlink(const char *path)
 {
     int f = failure();

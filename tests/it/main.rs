@@ -17,6 +17,7 @@ mod failures;
 mod files;
 mod history;
 mod inputs;
+mod journal;
 mod kill_nine;
 mod likes_cases;
 mod likes_contract;

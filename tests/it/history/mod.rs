@@ -36,6 +36,8 @@ pub fn setup() -> Setup {
     Setup::new()
         .with("reservations.default_capacity", CAPACITY)
         .with("sqlite.wal_autocheckpoint_pages", 100)
+        // Few enough that what is journaled moves into its tables all the time.
+        .with("sqlite.pending_rows", 40)
         .with("actors.max_resident", 16)
 }
 

@@ -62,14 +62,26 @@ macro_rules! summary_conforms {
     };
 }
 
-store_conforms!(sqlite: crate::store_conformance::sqlite_place);
+store_conforms!(
+    sqlite: crate::store_conformance::sqlite_place,
+    sqlite_that_settles_at_once: crate::store_conformance::settling_place,
+);
 summary_conforms!(sqlite_summary: crate::store_conformance::sqlite_summary_place);
 
 fn sqlite_place() -> impl Fn() -> SqliteStore {
+    place(Sqlite::default())
+}
+
+/// Every change begins to move into its table with the next one.
+fn settling_place() -> impl Fn() -> SqliteStore {
+    place(Sqlite { pending_rows: 1, ..Sqlite::default() })
+}
+
+fn place(sqlite: Sqlite) -> impl Fn() -> SqliteStore {
     let directory = TempDir::new().unwrap();
     move || {
         let identity = Identity { data_id: "conformance".to_owned(), partition: 0 };
-        SqliteStore::open(&directory.path().join("partition.db"), identity, Sqlite::default()).unwrap()
+        SqliteStore::open(&directory.path().join("partition.db"), identity, sqlite.clone()).unwrap()
     }
 }
 
