@@ -43,6 +43,8 @@ impl Namespace {
                 ("attempts", "attempts"),
                 ("bookings", "bookings"),
                 ("events", "events"),
+                ("sets", "sets"),
+                ("set_lines", "set_lines"),
                 ("holders", "holders"),
                 ("unswept_workshops", "unswept_workshops"),
             ],
