@@ -240,3 +240,33 @@ async fn carry_on(client: &Client, round: usize, caller: usize) {
         let Ok(_) = client.try_send(hyper::Method::POST, &path, "").await else { return };
     }
 }
+
+/// The audit sees what recovery would have left wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_sees_a_set_that_is_half() {
+    let damages = [
+        ("UPDATE sets SET state = 'cancelled'", "it is cancelled, its line in alpha is confirmed"),
+        (
+            "UPDATE sets SET state = 'refused', reason = 'not_enough_seats', refused_by = 'beta'",
+            "it is refused",
+        ),
+        ("DELETE FROM sets; DELETE FROM set_lines", "no such set asked for one"),
+        ("UPDATE set_lines SET seats = 4", "has 3 seats, not 4"),
+        (
+            "DELETE FROM bookings WHERE workshop_id IN (SELECT workshop_id FROM workshops WHERE name = 'beta')",
+            "it has no line in beta",
+        ),
+    ];
+    for (damage, finding) in damages {
+        let setup = Setup::new();
+        let service = setup.start();
+        assert_eq!(service.client.post("/reservations", body("set", 3, false)).await.status, 201);
+        assert!(service.stop().success());
+        setup.assert_verified();
+        for file in files::partitions(&setup.data_dir()) {
+            files::execute(&setup.data_dir(), &file, damage);
+        }
+        let (passes, text) = setup.verify();
+        assert!(!passes && text.contains(finding), "{damage}: {text}");
+    }
+}

@@ -19,7 +19,7 @@ pub mod settle;
 pub mod waitlist;
 
 #[cfg(test)]
-mod memory;
+pub(super) mod memory;
 #[cfg(test)]
 mod properties;
 

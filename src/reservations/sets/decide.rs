@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::reservations::decide::{Defaults, Settlement};
-use crate::store::bookings::HolderKey;
+use crate::reservations::decide::{Defaults, First, Reserved, Settlement};
+use crate::store::bookings::{HolderKey, Reason, State};
 use crate::store::reservations::WorkshopKey;
 use crate::store::sets::{SetLine, SetRefusal, SetRow, SetState};
 
@@ -27,6 +27,17 @@ pub enum Verdict {
     AllHold,
     /// One of them refuses.
     Refused(SetRefusal),
+}
+
+/// What has to be done next for a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Ask every workshop to hold the seats of its line, and have the home decide.
+    Ask,
+    /// Have every workshop do what is decided, and the home note it.
+    Settle,
+    /// Nothing: it is finished.
+    Nothing,
 }
 
 /// What is to be done with a set that is decided.
@@ -161,6 +172,45 @@ pub fn finish(set: &mut SetRow, done: SetState, keys: &[Option<WorkshopKey>]) {
         for (line, key) in set.lines.iter_mut().zip(keys) {
             line.key = *key;
         }
+    }
+}
+
+/// What whoever drives a set has to do next. `has_asked`: whether it has asked workshops for seats itself, and has
+/// not told them since what came of it; whoever else has finished the set meanwhile, they may have been asked last.
+#[must_use]
+pub fn next(set: &SetRow, has_asked: bool) -> Next {
+    match set.state {
+        SetState::Pending => Next::Ask,
+        _ if set.finished && !has_asked => Next::Nothing,
+        _ => Next::Settle,
+    }
+}
+
+/// What the workshops have said, line by line: why each refuses, if it does.
+#[must_use]
+pub fn verdict(set: &SetRow, refusals: impl IntoIterator<Item = Option<Reason>>) -> Verdict {
+    let refusal = set.lines.iter().zip(refusals).find_map(|(line, reason)| {
+        Some(SetRefusal { workshop: Arc::clone(&line.workshop), reason: reason? })
+    });
+    refusal.map_or(Verdict::AllHold, Verdict::Refused)
+}
+
+/// Why a workshop does not hold the seats of a line, if it does not.
+#[must_use]
+pub fn refusal(reserved: Reserved) -> Option<Reason> {
+    match reserved {
+        Reserved::Decided { status: First::Held, life, .. } => {
+            let holds = life.is_some_and(|life| matches!(life.state, State::Held | State::Confirmed));
+            // Given back already: then the set is decided, and this changes nothing.
+            (!holds).then_some(Reason::NotEnoughSeats)
+        }
+        Reserved::Decided { reason, .. } => Some(reason.unwrap_or(Reason::NotEnoughSeats)),
+        Reserved::Reused { .. } => Some(Reason::RequestIdTaken),
+        // Its rules have changed since they were looked at.
+        Reserved::HolderRequired
+        | Reserved::TooManySeats { .. }
+        | Reserved::NothingToReplace
+        | Reserved::ReplacesPartOfSet => Some(Reason::LimitExceeded),
     }
 }
 

@@ -15,14 +15,14 @@ use tokio_util::task::TaskTracker;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::command::{Command, Step, Todo, Told, Wanted};
-use super::decide::{Change, Verdict, Wrong, settlement};
+use super::decide::{Change, Next, Verdict, Wrong, next, refusal, settlement, verdict};
 use crate::partition::{Clock, Refusal};
-use crate::reservations::command::{self, First, Reserved, WantedTerms};
+use crate::reservations::command::{self, WantedTerms};
 use crate::reservations::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
 use crate::reservations::workshops::{Refused, Workshops};
-use crate::store::bookings::{Reason, State};
+use crate::store::bookings::Reason;
 use crate::store::reservations::WorkshopKey;
-use crate::store::sets::{SetLine, SetRefusal, SetState};
+use crate::store::sets::{SetLine, SetState};
 
 /// Between two attempts, where a partition refused.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -264,16 +264,17 @@ impl Driver {
     /// Does what is next; whether that was the last.
     async fn step(&self, has_asked: &mut bool) -> Result<bool, Refusal> {
         let Ok(told) = self.sets.home(&self.request, Step::Look).await? else { return Ok(true) };
-        if told.set.state == SetState::Pending {
-            self.stop_at("pending").await;
-            *has_asked = true;
-            let verdict = self.ask(&told).await?;
-            self.stop_at("prepared").await;
-            let _decided = self.sets.home(&self.request, Step::Decide(verdict)).await?;
-            return Ok(false);
-        }
-        if told.set.finished && !*has_asked {
-            return Ok(true);
+        match next(&told.set, *has_asked) {
+            Next::Nothing => return Ok(true),
+            Next::Ask => {
+                self.stop_at("pending").await;
+                *has_asked = true;
+                let verdict = self.ask(&told).await?;
+                self.stop_at("prepared").await;
+                let _decided = self.sets.home(&self.request, Step::Decide(verdict)).await?;
+                return Ok(false);
+            }
+            Next::Settle => {}
         }
         self.stop_at("decided").await;
         let keys = self.settle(&told).await?;
@@ -291,13 +292,8 @@ impl Driver {
             self.stop_at("prepared_one").await;
         }
         let refusals = join_all(told.set.lines.iter().map(|line| self.ask_one(told, line))).await;
-        for (line, refusal) in told.set.lines.iter().zip(refusals) {
-            if let Some(reason) = refusal? {
-                let workshop = Arc::clone(&line.workshop);
-                return Ok(Verdict::Refused(SetRefusal { workshop, reason }));
-            }
-        }
-        Ok(Verdict::AllHold)
+        let refusals = refusals.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(verdict(&told.set, refusals))
     }
 
     /// Why a workshop refuses, if it does.
@@ -348,24 +344,6 @@ impl Driver {
         if self.stops_at(point) {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// Why a workshop does not hold the seats of a line, if it does not.
-fn refusal(reserved: Reserved) -> Option<Reason> {
-    match reserved {
-        Reserved::Decided { status: First::Held, life, .. } => {
-            let holds = life.is_some_and(|life| matches!(life.state, State::Held | State::Confirmed));
-            // Given back already: then the set is decided, and this changes nothing.
-            (!holds).then_some(Reason::NotEnoughSeats)
-        }
-        Reserved::Decided { reason, .. } => Some(reason.unwrap_or(Reason::NotEnoughSeats)),
-        Reserved::Reused { .. } => Some(Reason::RequestIdTaken),
-        // Its rules have changed since they were looked at.
-        Reserved::HolderRequired
-        | Reserved::TooManySeats { .. }
-        | Reserved::NothingToReplace
-        | Reserved::ReplacesPartOfSet => Some(Reason::LimitExceeded),
     }
 }
 
