@@ -197,7 +197,7 @@ async fn r19_one_id_with_other_lines_is_refused_naming_the_field_also_in_paralle
         let id = format!("set-{round}");
         let workshops = [format!("alpha-{round}"), format!("beta-{round}")];
         let ask = |n: usize| {
-            let lines = [(&*workshops[0], 1), (&*workshops[1], 1 + u32::from(n % 2 == 0))];
+            let lines = [(&*workshops[0], 1), (&*workshops[1], 1 + u32::from(n.is_multiple_of(2)))];
             let id = &id;
             async move { reserve(client, id, &lines).await }
         };
