@@ -247,9 +247,10 @@ impl ReservationMetrics {
             Reserved::Decided { status: First::Held, .. } => self.held.increment(1),
             Reserved::Decided { status: First::Waiting, .. } => self.waiting.increment(1),
             Reserved::Reused { .. } => self.reused.increment(1),
-            Reserved::HolderRequired | Reserved::TooManySeats { .. } | Reserved::NothingToReplace => {
-                self.invalid.increment(1);
-            }
+            Reserved::HolderRequired
+            | Reserved::TooManySeats { .. }
+            | Reserved::NothingToReplace
+            | Reserved::ReplacesPartOfSet => self.invalid.increment(1),
         }
     }
 

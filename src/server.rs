@@ -1,7 +1,7 @@
 //! The wiring: what starts, in which order, and how it stops.
 //!
 //! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
-//! roll-up and the sweeper, accept. Stop, the other way round: accept no more, send the sockets away, finish
+//! roll-up, the sweeper and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
 //! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
@@ -28,6 +28,7 @@ use crate::metrics::ConnectionMetrics;
 use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
 use crate::partition::worker::Partition;
+use crate::reservations::sets::keeper;
 use crate::reservations::sweeper;
 use crate::rooms::Rooms;
 use crate::store;
@@ -129,6 +130,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
 
     let stop_sweeper = CancellationToken::new();
     let sweeper = sweeper::start(&partitions.workshops, partitions.alarms.clone(), &clock, &stop_sweeper);
+    keeper::start(&partitions.sets);
 
     let draining = CancellationToken::new();
     let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());
@@ -142,6 +144,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         rollup,
         summary,
         workshops: partitions.workshops.clone(),
+        sets: partitions.sets.clone(),
         rooms: rooms.clone(),
         clock,
         partitions: partitions.running.iter().map(up).collect(),

@@ -45,6 +45,10 @@ pub(super) struct BookingAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     expires_at: Option<i64>,
+    /// Whether it is a line of a set, which alone decides for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    part_of_set: Option<bool>,
     /// When it was first decided; ms since 1970.
     decided_at: i64,
 }
@@ -64,6 +68,7 @@ impl BookingAnswer {
             reason: (status == First::Rejected).then(|| reason.as_str()),
             holder: listed.holder.clone(),
             expires_at: booking.and_then(|booking| booking.expires_at_ms).filter(|_| live),
+            part_of_set: booking.is_some_and(|booking| booking.terms.of_set).then_some(true),
             decided_at: listed.attempt.decided_at_ms,
         }
     }

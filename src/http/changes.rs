@@ -40,6 +40,16 @@ pub(super) struct ExtendBody<'a> {
     ttl_ms: Option<&'a RawValue>,
 }
 
+impl ExtendBody<'_> {
+    pub(super) fn parse(body: &Body, app: &App) -> Result<i64, Problem> {
+        const INVALID: &str = "invalid_extension";
+        let invalid =
+            || Problem::bad_request(INVALID, "an extension is an object with `ttlMs`").of_field("ttlMs");
+        let asked: ExtendBody<'_> = body.object(invalid)?;
+        whole(INVALID, "ttlMs", asked.ttl_ms, (1, app.limits.max_hold_ms))?.ok_or_else(invalid)
+    }
+}
+
 /// Where a request is now.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -83,6 +93,11 @@ fn problem(wrong: Wrong) -> Problem {
         Wrong::AlreadyCancelled => Problem::conflict("already_cancelled", "the request was cancelled"),
         Wrong::AlreadyRejected => Problem::conflict("already_rejected", "the request never got seats"),
         Wrong::StillWaiting => Problem::conflict("still_waiting", "the request has no offer yet"),
+        Wrong::PartOfSet => {
+            let detail =
+                "the request is a line of a set of this id: `/reservations/{id}` acts on the whole set";
+            Problem::conflict("part_of_set", detail)
+        }
         Wrong::MoreThanHeld { held } => {
             let detail = format!("the request holds {held} seats; a new one may ask for more");
             Problem::conflict("more_than_held", detail).of_field("seats")
@@ -142,11 +157,7 @@ pub(super) async fn extend(
     uri: Uri,
     body: Body,
 ) -> Result<Json<ChangeAnswer>, Problem> {
-    const INVALID: &str = "invalid_extension";
     workshop(&uri)?;
-    let invalid =
-        || Problem::bad_request(INVALID, "an extension is an object with `ttlMs`").of_field("ttlMs");
-    let asked: ExtendBody<'_> = body.object(invalid)?;
-    let ttl_ms = whole(INVALID, "ttlMs", asked.ttl_ms, (1, app.limits.max_hold_ms))?.ok_or_else(invalid)?;
+    let ttl_ms = ExtendBody::parse(&body, &app)?;
     change(&app, &uri, Change::Extend { ttl_ms }).await
 }

@@ -2,7 +2,7 @@
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
-//! [`bookings`] (looking them up), [`workshops`], [`events`] and [`rooms`] ask a feature and word its answer;
+//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`] and [`rooms`] ask a feature and word its answer;
 //! [`problem`] words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
@@ -25,6 +25,7 @@ mod rooms;
 pub mod router;
 mod schema;
 pub mod serve;
+mod sets;
 mod takeover;
 mod workshops;
 

@@ -56,7 +56,7 @@ pub(super) enum Gone {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
 pub(super) enum Wrongs {
-    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`.
+    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`, `part_of_set`.
     #[response(status = 409, content_type = "application/problem+json")]
     Wrong(Problem),
 }
@@ -94,7 +94,7 @@ pub(super) enum Refusals {
     ),
     components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
-        schema::WaitlistLength, schema::BookingState, schema::PageLimit, schema::From, schema::EventId,
+        schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::From, schema::EventId,
         super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::AnyJson)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
@@ -142,6 +142,7 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("WaitlistLength", RefOr::T(Schema::Object(length))) => {
                 length.maximum = Some(Number::UInt(limits.max_waitlist as usize));
             }
+            ("Lines", RefOr::T(Schema::Array(lines))) => lines.max_items = Some(limits.max_lines_per_set),
             ("PageLimit", RefOr::T(Schema::Object(limit))) => {
                 limit.maximum = Some(Number::UInt(limits.max_page as usize));
             }

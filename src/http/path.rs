@@ -51,7 +51,16 @@ pub(super) fn workshop(uri: &Uri) -> Result<WorkshopName, Problem> {
 
 /// The request id of a path below a workshop's reservations.
 pub(super) fn request(uri: &Uri) -> Result<RequestId, Problem> {
-    segment(uri, 3)?.and_then(|id| RequestId::parse(&id)).ok_or_else(|| {
+    request_at(uri, 3)
+}
+
+/// The request id of a set's path.
+pub(super) fn set(uri: &Uri) -> Result<RequestId, Problem> {
+    request_at(uri, 1)
+}
+
+fn request_at(uri: &Uri, index: usize) -> Result<RequestId, Problem> {
+    segment(uri, index)?.and_then(|id| RequestId::parse(&id)).ok_or_else(|| {
         Problem::bad_request("invalid_request_id", "a request id matches ^[a-z0-9][a-z0-9-]{2,47}$")
     })
 }

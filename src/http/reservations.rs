@@ -80,6 +80,7 @@ impl ReservationBody<'_> {
             holder: holder(INVALID, reservation.holder, app)?,
             waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
             replaces,
+            of_set: false,
         };
         let terms = (terms != WantedTerms::default()).then(|| Box::new(terms));
         Ok((request, Wanted { seats, terms }))
@@ -191,6 +192,10 @@ fn answer(
         Reserved::TooManySeats { max } => {
             let detail = format!("`seats` is a whole number from 1 to {max} in this workshop");
             Err(Problem::bad_request(INVALID, detail).of_field("seats"))
+        }
+        Reserved::ReplacesPartOfSet => {
+            let detail = "a line of a set is not exchanged alone: cancel the set";
+            Err(Problem::conflict("part_of_set", detail).of_field("replaces"))
         }
         Reserved::NothingToReplace => {
             let detail = "there is no such request to replace";

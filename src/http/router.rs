@@ -19,12 +19,14 @@ use utoipa_axum::routes;
 use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
-use super::{bookings, changes, events, health, likes, noop, openapi, path, reservations, rooms, workshops};
+use super::{
+    bookings, changes, events, health, likes, noop, openapi, path, reservations, rooms, sets, workshops,
+};
 use crate::config::Config;
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
-use crate::reservations::Workshops;
+use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
 
 /// What every handler sees; a cheap clone.
@@ -41,6 +43,8 @@ pub struct Shared {
     pub summary: Summary,
     /// The reservation actors.
     pub workshops: Workshops,
+    /// Several of them at once.
+    pub sets: Sets,
     /// The rooms.
     pub rooms: Rooms,
     /// The service's time.
@@ -75,6 +79,7 @@ pub struct Limits {
     pub max_seats_per_request: u32,
     pub max_capacity: u32,
     pub max_hold_ms: u64,
+    pub max_lines_per_set: usize,
     pub max_waitlist: u32,
     pub max_holder_bytes: usize,
     pub max_page: u32,
@@ -99,6 +104,7 @@ impl From<&Config> for Limits {
             max_seats_per_request: config.reservations.max_seats_per_request,
             max_capacity: config.reservations.max_capacity,
             max_hold_ms: config.reservations.max_hold_ms,
+            max_lines_per_set: config.reservations.max_lines_per_set,
             max_waitlist: config.reservations.max_waitlist,
             max_holder_bytes: config.reservations.max_holder_bytes,
             max_page: config.reservations.max_page,
@@ -164,6 +170,11 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(changes::confirm))
         .routes(routes!(changes::cancel))
         .routes(routes!(changes::extend))
+        .routes(routes!(sets::reserve))
+        .routes(routes!(sets::show))
+        .routes(routes!(sets::confirm))
+        .routes(routes!(sets::cancel))
+        .routes(routes!(sets::extend))
         .routes(routes!(rooms::members::look))
         .routes(routes!(rooms::members::join))
         .routes(routes!(rooms::members::leave))

@@ -22,6 +22,8 @@ pub(super) struct RequestId;
 #[derive(Debug)]
 pub(super) struct Seats;
 #[derive(Debug)]
+pub(super) struct Lines;
+#[derive(Debug)]
 pub(super) struct Capacity;
 #[derive(Debug)]
 pub(super) struct TtlMs;
@@ -59,6 +61,7 @@ impl ToSchema for User {}
 impl ToSchema for Workshop {}
 impl ToSchema for RequestId {}
 impl ToSchema for Seats {}
+impl ToSchema for Lines {}
 impl ToSchema for Capacity {}
 impl ToSchema for TtlMs {}
 impl ToSchema for Holder {}
@@ -133,6 +136,16 @@ impl PartialSchema for Seats {
             .minimum(Some(1))
             .examples([1])
             .description(Some("A whole number, at most `reservations.max_seats_per_request`"))
+            .into()
+    }
+}
+
+impl PartialSchema for Lines {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new()
+            .items(Ref::from_schema_name(super::sets::LineBody::name()))
+            .min_items(Some(1))
+            .description(Some("At most `reservations.max_lines_per_set`. Lines on one workshop are summed."))
             .into()
     }
 }
@@ -269,6 +282,17 @@ pub(super) fn state() -> Object {
     word(&State::ALL.map(State::as_str), "Where the request is now")
 }
 
+pub(super) fn set_state() -> Object {
+    word(
+        &["pending", "accepted", "rejected", "held", "confirmed", "cancelled", "expired"],
+        "Where the set is now",
+    )
+}
+
+pub(super) fn set_decision() -> Object {
+    word(&["pending", "accepted", "rejected", "held"], "The first decision")
+}
+
 pub(super) fn event() -> Object {
     word(&super::events::words(), "What happened")
 }
@@ -310,6 +334,7 @@ pub(super) fn error() -> Object {
         "not_ready",
         "outcome_unknown",
         "overloaded",
+        "part_of_set",
         "rate_limited",
         "request_id_reused",
         "request_timeout",

@@ -10,11 +10,12 @@ use super::batch::{Batch, Outcome, view};
 use super::command::{Command, Gone, LogPage, METRICS, OrGone, Question, Shown, Swept, View};
 use super::decide::{Defaults, Due};
 use super::feeds::Feeds;
+use super::sets;
 use super::types::{RequestId, WorkshopName};
 use crate::partition::{Decided, Resident};
 use crate::store::bookings::{EventKind, Filter, Listed, ListedPage};
 use crate::store::reservations::{AttemptKey, Workshop, WorkshopKey};
-use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
+use crate::store::{BookingsStore, Error, ReservationsStore, Saved, SetsStore};
 
 /// Most events in one request's history.
 const HISTORY: u32 = 1_000;
@@ -85,11 +86,12 @@ impl ReservationActors {
     }
 
     /// Decides commands in order and saves what changed. Runs of commands on keys are loaded and saved
-    /// together; a command that reads a range or deletes stands alone between them.
+    /// together, and so are runs of commands on sets; a command that reads a range or deletes stands alone
+    /// between them.
     ///
     /// # Errors
     /// The store's.
-    pub fn decide<S: ReservationsStore + BookingsStore>(
+    pub fn decide<S: ReservationsStore + BookingsStore + SetsStore>(
         &mut self,
         store: &mut S,
         commands: &mut [&mut Command],
@@ -99,8 +101,12 @@ impl ReservationActors {
         if !exclusive {
             self.forget();
         }
-        for run in commands.chunk_by_mut(|a, b| a.is_on_keys() && b.is_on_keys()) {
+        let together = |a: &Command, b: &Command| {
+            (a.is_on_keys() && b.is_on_keys()) || matches!((a, b), (Command::Set(_), Command::Set(_)))
+        };
+        for run in commands.chunk_by_mut(|a, b| together(a, b)) {
             let decided = match run {
+                [Command::Set(_), ..] => self.decide_sets(store, run, now_ms)?,
                 [one] if !one.is_on_keys() => self.decide_alone(store, one, now_ms)?,
                 run => self.decide_together(store, run, now_ms)?,
             };
@@ -130,6 +136,7 @@ impl ReservationActors {
             match (&mut **command, outcome) {
                 (Command::Reserve { reply, .. }, Some(Outcome::Reserved(reserved))) => reply.set(reserved),
                 (Command::Change { reply, .. }, Some(Outcome::Changed(changed))) => reply.set(changed),
+                (Command::Settle { reply, .. }, Some(Outcome::Settled(settled))) => reply.set(settled),
                 (Command::Configure { reply, .. }, Some(Outcome::Set(set))) => reply.set(set),
                 (Command::Status { reply, .. }, Some(Outcome::Status(status))) => reply.set(status),
                 // A command without its outcome answers `outcome_unknown`; no arm above makes one.
@@ -137,6 +144,25 @@ impl ReservationActors {
             }
         }
         Ok(Decided::Ready)
+    }
+
+    fn decide_sets<S: SetsStore + BookingsStore>(
+        &mut self,
+        store: &mut S,
+        commands: &mut [&mut Command],
+        now_ms: i64,
+    ) -> Result<Decided, Error> {
+        let mut sets: Vec<&mut sets::Command> = commands
+            .iter_mut()
+            .filter_map(|command| match &mut **command {
+                Command::Set(command) => Some(command),
+                _ => None,
+            })
+            .collect();
+        Ok(match sets::home::decide(store, &mut sets, &self.defaults, now_ms)? {
+            Saved::Done => Decided::Ready,
+            Saved::Conflict => Decided::Conflict,
+        })
     }
 
     fn decide_alone<S: ReservationsStore + BookingsStore>(

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use super::actor::{Kept, ReservationActors};
 use super::book::{Shelf, ShelfBook};
 use super::command::{Change, Command, Gone, IfMatch, OrGone, Reserved, Set, View, Wanted};
-use super::decide::{self, Ask, Changed, Configure, Configured, Desk, Due, new_workshop};
+use super::decide::{self, Ask, Changed, Configure, Configured, Desk, Due, Settlement, new_workshop};
 use super::types::{HolderName, RequestId, WorkshopName};
 use crate::store::bookings::{HolderKey, Terms};
 use crate::store::reservations::{AttemptKey, ReservationChanges, Workshop, WorkshopChange, WorkshopKey};
@@ -45,6 +45,7 @@ struct Touched {
 pub(super) enum Outcome {
     Reserved(OrGone<Reserved>),
     Changed(OrGone<Changed>),
+    Settled(OrGone<Option<WorkshopKey>>),
     Set(Set),
     Status(OrGone<Box<View>>),
 }
@@ -68,7 +69,7 @@ impl Batch {
                     let holder = terms.and_then(|terms| terms.holder.as_ref());
                     batch.holders.extend(holder.map(|holder| (holder.clone(), None)));
                 }
-                Command::Change { workshop, request, .. } => {
+                Command::Change { workshop, request, .. } | Command::Settle { workshop, request, .. } => {
                     requests.push((batch.slot(actors, workshop), request));
                 }
                 Command::Configure { workshop, .. } | Command::Status { workshop, .. } => {
@@ -210,6 +211,7 @@ impl Batch {
         let name = match command {
             Command::Reserve { workshop, .. }
             | Command::Change { workshop, .. }
+            | Command::Settle { workshop, .. }
             | Command::Configure { workshop, .. }
             | Command::Status { workshop, .. } => workshop.as_str(),
             _ => return Ok(None),
@@ -225,6 +227,10 @@ impl Batch {
             Command::Change { request, change, .. } => Outcome::Changed(match touched.gone {
                 Some(gone) => Err(gone),
                 None => Ok(touched.change(actors, store, request, *change, now_ms)?),
+            }),
+            Command::Settle { request, settlement, .. } => Outcome::Settled(match touched.gone {
+                Some(gone) => Err(gone),
+                None => Ok(touched.settle(actors, store, request, *settlement, now_ms)?),
             }),
             Command::Configure { wanted, if_match, .. } => {
                 Outcome::Set(touched.configure(actors, store, **wanted, if_match.as_ref(), now_ms)?)
@@ -371,6 +377,7 @@ impl Touched {
                 holder: known,
                 waitlist: wanted_terms.waitlist,
                 replaces: wanted_terms.replaces.as_ref().map(RequestId::shared),
+                of_set: wanted_terms.of_set,
             },
         };
         // A name is stored with the first request that is decided for it, and with no other.
@@ -400,6 +407,26 @@ impl Touched {
             Change::Cancel => decide::cancel(desk, request),
             Change::Extend { ttl_ms } => decide::extend(desk, request, ttl_ms),
         })
+    }
+
+    /// Which workshop did it. Nothing springs up for it.
+    fn settle<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        actors: &ReservationActors,
+        store: &mut S,
+        request: &RequestId,
+        settlement: Settlement,
+        now_ms: i64,
+    ) -> Result<Option<WorkshopKey>, Error> {
+        if self.key.is_some() || self.now != self.loaded {
+            self.at_the_desk(actors, store, now_ms, |desk| decide::settle(desk, request, settlement))?;
+            // Sprung up in this batch: what it did is saved under the key that it has from now on.
+            if self.key.is_none() {
+                let created = store.create_workshops(&[(self.name.as_str(), self.loaded)], now_ms)?;
+                self.key = created.into_iter().next();
+            }
+        }
+        Ok(self.key)
     }
 
     fn configure<S: ReservationsStore + BookingsStore>(

@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::decide::Settlement;
 pub use super::decide::{Changed, Configure, Configured, Confirm, First, Reserved};
+use super::sets;
 use super::types::{HolderName, RequestId, Seats, WorkshopName};
 use crate::log::decisions::{Decision, decided};
 use crate::metrics::ReservationMetrics;
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::bookings::{Event, ListedPage, State};
-use crate::store::reservations::Workshop;
+use crate::store::reservations::{Workshop, WorkshopKey};
 
 /// Counted after the commit, like everything that others see.
 pub(super) static METRICS: LazyLock<ReservationMetrics> = LazyLock::new(ReservationMetrics::default);
@@ -45,6 +47,8 @@ pub struct WantedTerms {
     pub waitlist: bool,
     /// A request whose seats are given up for these.
     pub replaces: Option<RequestId>,
+    /// Whether it is a line of a set.
+    pub of_set: bool,
 }
 
 impl Wanted {
@@ -149,6 +153,13 @@ pub enum Command {
     Reserve { workshop: WorkshopName, request: RequestId, wanted: Wanted, reply: Reply<OrGone<Reserved>> },
     /// Confirm, cancel or extend.
     Change { workshop: WorkshopName, request: RequestId, change: Change, reply: Reply<OrGone<Changed>> },
+    /// Have a line do what its set has decided; which of the workshops of this name it is, if there is one.
+    Settle {
+        workshop: WorkshopName,
+        request: RequestId,
+        settlement: Settlement,
+        reply: Reply<OrGone<Option<WorkshopKey>>>,
+    },
     /// Set capacity and rules, create what is missing.
     Configure { workshop: WorkshopName, wanted: Box<Configure>, if_match: Option<IfMatch>, reply: Reply<Set> },
     /// The workshop's state; the defaults if there is none, and nothing is stored.
@@ -165,6 +176,8 @@ pub enum Command {
     Workshops { after: Arc<str>, limit: u32, reply: Reply<Vec<(String, View)>> },
     /// Write down what is due, a chunk of it, and remove rows of what is deleted.
     Sweep { reply: Reply<Swept> },
+    /// About sets whose home this partition is.
+    Set(sets::Command),
 }
 
 /// Which requests to list.
@@ -186,7 +199,11 @@ impl Command {
     pub(super) fn is_on_keys(&self) -> bool {
         matches!(
             self,
-            Self::Reserve { .. } | Self::Change { .. } | Self::Configure { .. } | Self::Status { .. }
+            Self::Reserve { .. }
+                | Self::Change { .. }
+                | Self::Settle { .. }
+                | Self::Configure { .. }
+                | Self::Status { .. }
         )
     }
 }
@@ -209,6 +226,7 @@ impl PartitionCommand for Command {
                     METRICS.count_change(change, outcome);
                 }
             }
+            Self::Settle { reply, .. } => reply.release(),
             Self::Configure { reply, .. } => reply.release(),
             Self::Status { reply, .. } => reply.release(),
             Self::Delete { reply, .. } => reply.release(),
@@ -217,6 +235,7 @@ impl PartitionCommand for Command {
             Self::Events { reply, .. } => reply.release(),
             Self::Workshops { reply, .. } => reply.release(),
             Self::Sweep { reply } => reply.release(),
+            Self::Set(command) => command.release(),
         }
     }
 
@@ -224,6 +243,7 @@ impl PartitionCommand for Command {
         match self {
             Self::Reserve { reply, .. } => reply.refuse(refusal),
             Self::Change { reply, .. } => reply.refuse(refusal),
+            Self::Settle { reply, .. } => reply.refuse(refusal),
             Self::Configure { reply, .. } => reply.refuse(refusal),
             Self::Status { reply, .. } => reply.refuse(refusal),
             Self::Delete { reply, .. } => reply.refuse(refusal),
@@ -232,6 +252,7 @@ impl PartitionCommand for Command {
             Self::Events { reply, .. } => reply.refuse(refusal),
             Self::Workshops { reply, .. } => reply.refuse(refusal),
             Self::Sweep { reply } => reply.refuse(refusal),
+            Self::Set(command) => command.refuse(refusal),
         }
     }
 }

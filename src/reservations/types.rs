@@ -124,6 +124,12 @@ impl Seats {
         whole_number(json, 1, i64::from(max)).and_then(|number| u32::try_from(number).ok()).map(Self)
     }
 
+    /// A number that was stored, and so was parsed before; perhaps the sum of some.
+    #[must_use]
+    pub fn stored(seats: i64) -> Option<Self> {
+        u32::try_from(seats).ok().filter(|seats| *seats > 0).map(Self)
+    }
+
     /// The number.
     #[must_use]
     pub fn get(self) -> u32 {

@@ -9,10 +9,12 @@ use super::command::{
     Change, Changed, Command, Configure, Gone, IfMatch, LogPage, OrGone, Question, Reserved, Set, Shown,
     Swept, View, Wanted,
 };
+use super::decide::Settlement;
 use super::feeds::Feeds;
 use super::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
 use crate::partition::{ActorId, Port, Refusal, Reply, reply};
 use crate::store::bookings::ListedPage;
+use crate::store::reservations::WorkshopKey;
 
 /// No workshop's number, surely not two's: what the clock asks for waits in a queue of its own.
 const CHORES: ActorId = ActorId(u64::MAX - 2);
@@ -90,6 +92,33 @@ impl Workshops {
     ) -> Result<Changed, Refused> {
         let owner = workshop.hash();
         here(self.ask(owner, |reply| Command::Change { workshop, request, change, reply }).await?)
+    }
+
+    /// Has a line do what its set has decided; which of the workshops of this name it is, if there is one. Durable
+    /// when it returns.
+    ///
+    /// # Errors
+    /// The partition's refusal, or [`Refused::Gone`].
+    pub(super) async fn settle(
+        &self,
+        workshop: WorkshopName,
+        request: RequestId,
+        settlement: Settlement,
+    ) -> Result<Option<WorkshopKey>, Refused> {
+        let owner = workshop.hash();
+        here(self.ask(owner, |reply| Command::Settle { workshop, request, settlement, reply }).await?)
+    }
+
+    /// Asks a partition for what the clock asks for.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub(super) async fn chore<T>(
+        &self,
+        partition: u32,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Refusal> {
+        self.ask_partition(partition, CHORES, command).await
     }
 
     /// Sets a workshop's capacity and rules; creates it if it is missing or deleted.
@@ -205,7 +234,12 @@ impl Workshops {
         partition_of_workshop(owner, self.partitions())
     }
 
-    async fn ask<T>(&self, owner: u64, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
+    /// Asks the partition that a hash places its owner on.
+    pub(super) async fn ask<T>(
+        &self,
+        owner: u64,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, Refusal> {
         self.ask_partition(self.partition_of(owner), ActorId(owner), command).await
     }
 

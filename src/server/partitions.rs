@@ -15,11 +15,12 @@ use crate::likes::types::shards_of_partition;
 use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port, Workers};
-use crate::reservations::Workshops;
 use crate::reservations::actor::{ReservationActors, Setup};
 use crate::reservations::alarm::Alarm;
 use crate::reservations::decide::Defaults;
 use crate::reservations::feeds::Feeds;
+use crate::reservations::sets::driver::Bounds;
+use crate::reservations::{Sets, Workshops};
 use crate::rooms::recorder::{Recorder, RoomRecords};
 use crate::rooms::registry::history_bounds;
 use crate::store::sqlite::{Identity, SqliteStore};
@@ -32,6 +33,8 @@ pub struct Partitions {
     pub shards: Shards,
     /// To the reservations.
     pub workshops: Workshops,
+    /// To sets of reservations. Nobody keeps them yet.
+    pub sets: Sets,
     /// To the durable history of rooms.
     pub recorder: Recorder,
     /// The time by which they decide.
@@ -63,12 +66,23 @@ impl Partitions {
         let patience = Duration::from_millis(config.server.request_timeout_ms);
         let shards = Shards::new(ports(&running), data.manifest().shards, patience);
         let workshops = Workshops::new(ports(&running), patience, feeds);
+        let bounds = Bounds {
+            patience,
+            max_open: config.reservations.max_open_sets,
+            retry: Duration::from_millis(config.reservations.set_retry_ms),
+            #[cfg(debug_assertions)]
+            stop_at: config.faults.stop_set_at.clone(),
+            #[cfg(not(debug_assertions))]
+            stop_at: String::new(),
+        };
+        let sets = Sets::new(workshops.clone(), bounds, clock.clone());
         let recorder = Recorder::new(ports(&running), patience);
-        Ok(Self { shards, workshops, recorder, clock, alarms, running })
+        Ok(Self { shards, workshops, sets, recorder, clock, alarms, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
     pub async fn stop(self) {
+        self.sets.stop().await;
         for partition in &self.running {
             partition.handle.close();
         }

@@ -26,6 +26,8 @@ pub struct Terms {
     pub waitlist: bool,
     /// The request whose seats it gives up in exchange.
     pub replaces: Option<Arc<str>>,
+    /// It is one of the lines of a set, which alone says what becomes of it.
+    pub of_set: bool,
 }
 
 /// The life of a request.
@@ -133,17 +135,21 @@ pub enum Reason {
     LimitExceeded,
     WaitersFirst,
     WaitlistFull,
+    RequestIdTaken,
+    WorkshopGone,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::NotEnoughSeats,
         Self::SaleNotOpen,
         Self::SaleClosed,
         Self::LimitExceeded,
         Self::WaitersFirst,
         Self::WaitlistFull,
+        Self::RequestIdTaken,
+        Self::WorkshopGone,
     ];
 
     /// As stored and answered.
@@ -156,6 +162,8 @@ impl Reason {
             Self::LimitExceeded => "limit_exceeded",
             Self::WaitersFirst => "waiters_first",
             Self::WaitlistFull => "waitlist_full",
+            Self::RequestIdTaken => "request_id_taken",
+            Self::WorkshopGone => "workshop_gone",
         }
     }
 

@@ -9,6 +9,7 @@ pub mod bookings;
 pub mod likes;
 pub mod reservations;
 pub mod rooms;
+pub mod sets;
 pub mod sqlite;
 pub mod summary;
 
@@ -16,6 +17,7 @@ pub use bookings::BookingsStore;
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
 pub use rooms::RoomsStore;
+pub use sets::SetsStore;
 pub use summary::SummaryStore;
 
 /// What goes wrong in a store.
@@ -132,11 +134,18 @@ pub trait Transactions {
 
 /// All that a partition needs of its store.
 pub trait Store:
-    Transactions + LikesStore + ReservationsStore + BookingsStore + RoomsStore + Send + 'static
+    Transactions + LikesStore + ReservationsStore + BookingsStore + SetsStore + RoomsStore + Send + 'static
 {
 }
 
-impl<S: Transactions + LikesStore + ReservationsStore + BookingsStore + RoomsStore + Send + 'static> Store
-    for S
+impl<S> Store for S where
+    S: Transactions
+        + LikesStore
+        + ReservationsStore
+        + BookingsStore
+        + SetsStore
+        + RoomsStore
+        + Send
+        + 'static
 {
 }

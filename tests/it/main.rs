@@ -33,6 +33,8 @@ mod rollup;
 mod rooms;
 mod seed_lab;
 mod service;
+mod set_recovery;
+mod sets;
 mod shim;
 mod start_and_stop;
 mod store_conformance;

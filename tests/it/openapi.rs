@@ -15,7 +15,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: [(&str, &[&str]); 21] = [
+const ROUTES: [(&str, &[&str]); 26] = [
     ("/health", &["get"]),
     ("/join", &["post"]),
     ("/leave", &["post"]),
@@ -23,6 +23,11 @@ const ROUTES: [(&str, &[&str]); 21] = [
     ("/likes/{item}", &["delete", "get", "post"]),
     ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
     ("/ready", &["get"]),
+    ("/reservations", &["post"]),
+    ("/reservations/{requestId}", &["get"]),
+    ("/reservations/{requestId}/cancel", &["post"]),
+    ("/reservations/{requestId}/confirm", &["post"]),
+    ("/reservations/{requestId}/extend", &["post"]),
     ("/rooms/{room}", &["get"]),
     ("/rooms/{room}/join", &["post"]),
     ("/rooms/{room}/leave", &["post"]),
@@ -145,7 +150,8 @@ fn the_document_is_valid_and_whole() {
                 "{method} {path}"
             );
             for (status, response) in responses.iter().filter(|(status, _)| status.as_str() >= "400") {
-                let decision = status == "409" && path == "/workshops/{workshop}/reservations";
+                let decisions = ["/reservations", "/workshops/{workshop}/reservations"];
+                let decision = status == "409" && decisions.contains(&path);
                 let kind = if decision { "application/json" } else { "application/problem+json" };
                 assert!(response["content"][kind].is_object(), "{method} {path} {status}");
             }
@@ -160,6 +166,15 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         ("/ready", _) => &["200", "503"],
         ("/workshops/{workshop}/reservations", "post") => {
             &["201", "202", "400", "401", "403", "404", "408", "409", "410", "413", "422", "503", "507"]
+        }
+        ("/reservations", _) => {
+            &["201", "400", "401", "403", "404", "408", "409", "410", "413", "422", "503", "507"]
+        }
+        ("/reservations/{requestId}/cancel" | "/reservations/{requestId}/confirm", _) => {
+            &["200", "400", "401", "403", "404", "409", "503", "507"]
+        }
+        ("/reservations/{requestId}/extend", _) => {
+            &["200", "400", "401", "403", "404", "408", "409", "413", "503", "507"]
         }
         ("/workshops/{workshop}", "put") => {
             &["200", "201", "400", "401", "403", "404", "408", "409", "412", "413", "503", "507"]

@@ -205,7 +205,7 @@ const DAMAGES: &[Damage] = &[
         "a life without a decision",
         P0,
         "INSERT INTO bookings SELECT workshop_id, 'forged', 0, NULL, NULL, 0, NULL, 0, 'cancelled', 1, 0, 0, NULL,
-           NULL FROM workshops LIMIT 1",
+           NULL, 0 FROM workshops LIMIT 1",
         &["bookings", "were never decided"],
     ),
     damage(

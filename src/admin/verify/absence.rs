@@ -45,6 +45,8 @@ impl Namespace {
                 ("journal", "journal WHERE attempts <> '[]'"),
                 ("bookings", "bookings"),
                 ("events", "events"),
+                ("sets", "sets"),
+                ("set_lines", "set_lines"),
                 ("holders", "holders"),
                 ("unswept_workshops", "unswept_workshops"),
             ],

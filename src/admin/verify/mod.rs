@@ -9,6 +9,7 @@ mod absence;
 mod likes;
 mod report;
 mod reservations;
+mod sets;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 pub use absence::Namespace;
 use likes::SummaryAudit;
 pub use report::{Finding, Report};
+use sets::SetsAudit;
 
 /// `headcount verify`'s arguments.
 #[derive(Debug, clap::Args)]
@@ -102,6 +104,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
     let mut report = Report::default();
     let file = summary_file(path);
     let summary = in_file(&file, || SummaryAudit::begin(open_for_reading(&file, &SUMMARY_SCHEMA)?))?;
+    let mut sets = SetsAudit::default();
     for partition in 0..manifest.partitions {
         let file = partition_file(path, partition);
         in_file(&file, || {
@@ -109,9 +112,11 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
             let place = Place { connection, partition, manifest: &manifest };
             place.check_file(&mut report)?;
             likes::audit(&place, &summary, &mut report)?;
-            reservations::audit(&place, &mut report)
+            reservations::audit(&place, &mut report)?;
+            sets.look_at(&place, &mut report)
         })?;
     }
+    sets.audit(&mut report);
     in_file(&file, || summary.audit(&manifest, path, &mut report))?;
     Ok(report)
 }

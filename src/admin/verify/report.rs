@@ -30,6 +30,8 @@ pub struct Report {
     pub workshops: u64,
     /// Attempts.
     pub attempts: u64,
+    /// Sets of reservations.
+    pub sets: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }
@@ -53,7 +55,11 @@ impl fmt::Display for Report {
             self.items, self.memberships, self.counters
         )?;
         writeln!(f, "summary:      {} items, {} counters not carried yet", self.summary_rows, self.pending)?;
-        writeln!(f, "reservations: {} workshops, {} attempts", self.workshops, self.attempts)?;
+        write!(f, "reservations: {} workshops, {} attempts", self.workshops, self.attempts)?;
+        match self.sets {
+            0 => writeln!(f)?,
+            sets => writeln!(f, ", {sets} sets")?,
+        }
         for Finding { partition, what, why } in &self.findings {
             match partition {
                 Some(partition) => writeln!(f, "WRONG partition {partition}, {what}: {why}")?,

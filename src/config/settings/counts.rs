@@ -82,6 +82,13 @@ pub struct Reservations {
     /// Most expiries, offers or rows of a deleted workshop that are written in one go for nobody in particular. 1 to
     /// 65,536.
     pub sweep_chunk: u32,
+    /// Most lines of a set, which asks several workshops at once. 1 to 1,000.
+    pub max_lines_per_set: usize,
+    /// Most sets that are on their way at once: not decided, or not every workshop has done what was decided. 1 to
+    /// 1,000,000.
+    pub max_open_sets: usize,
+    /// Milliseconds after which a set that nobody goes on with is taken up again. 10 to 600,000.
+    pub set_retry_ms: u64,
     /// Most entries in a page of a listing. 1 to 10,000.
     pub max_page: u32,
     /// Most event streams open at once. 0 to 1,000,000.
@@ -102,6 +109,9 @@ impl Default for Reservations {
             max_waitlist: 10_000,
             max_holder_bytes: 128,
             sweep_chunk: 128,
+            max_lines_per_set: 16,
+            max_open_sets: 1_000,
+            set_retry_ms: 1_000,
             max_page: 200,
             max_event_streams: 1_000,
             event_keepalive_ms: 15_000,
@@ -119,6 +129,9 @@ impl Reservations {
         ("max_waitlist", whole(1, 1_000_000)),
         ("max_holder_bytes", whole(1, 1_024)),
         ("sweep_chunk", whole(1, 65_536)),
+        ("max_lines_per_set", whole(1, 1_000)),
+        ("max_open_sets", whole(1, 1_000_000)),
+        ("set_retry_ms", whole(10, 600_000)),
         ("max_page", whole(1, 10_000)),
         ("max_event_streams", whole(0, 1_000_000)),
         ("event_keepalive_ms", whole(10, 600_000)),

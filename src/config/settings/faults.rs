@@ -20,6 +20,9 @@ pub struct Faults {
     pub commit_delay_ms: u64,
     /// Lets `POST /faults/clock?ms=` on the admin listener make it later.
     pub clock_control: bool,
+    /// Where sets stop on their way, as if their process had died there: pending, prepared_one, prepared, decided,
+    /// settled_one or settled; empty: nowhere. 0 to 32 characters.
+    pub stop_set_at: String,
     /// Fails the first question after a room's record.
     pub fail_first_room: bool,
 }
@@ -31,6 +34,7 @@ impl Faults {
         ("panic_on", Rule::Text { min: 0, max: 1_024 }),
         ("commit_delay_ms", whole(0, 600_000)),
         ("clock_control", Rule::Switch),
+        ("stop_set_at", Rule::Text { min: 0, max: 32 }),
         ("fail_first_room", Rule::Switch),
     ];
 }

@@ -12,6 +12,9 @@ use crate::store::bookings::{Booking, EventKind, State};
 pub fn cancel<B: Book>(desk: &mut Desk<'_, B>, request: &RequestId) -> Result<Changed, B::Error> {
     desk.look_at_the_clock()?;
     let Some(booking) = desk.life(request)? else { return Ok(Changed::Refused(Wrong::NotFound)) };
+    if booking.terms.of_set {
+        return Ok(Changed::Refused(Wrong::PartOfSet));
+    }
     match booking.state_at(desk.now_ms) {
         State::Rejected => return Ok(Changed::Refused(Wrong::AlreadyRejected)),
         State::Expired => return Ok(Changed::Refused(Wrong::HoldExpired)),

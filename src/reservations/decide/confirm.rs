@@ -25,6 +25,9 @@ pub fn confirm<B: Book>(
 ) -> Result<Changed, B::Error> {
     desk.look_at_the_clock()?;
     let Some(booking) = desk.life(request)? else { return Ok(Changed::Refused(Wrong::NotFound)) };
+    if booking.terms.of_set {
+        return Ok(Changed::Refused(Wrong::PartOfSet));
+    }
     let seats = confirm.seats.unwrap_or(booking.seats);
     let state = booking.state_at(desk.now_ms);
     let wrong = match state {

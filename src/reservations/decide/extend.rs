@@ -18,6 +18,9 @@ pub fn extend<B: Book>(
 ) -> Result<Changed, B::Error> {
     desk.look_at_the_clock()?;
     let Some(booking) = desk.life(request)? else { return Ok(Changed::Refused(Wrong::NotFound)) };
+    if booking.terms.of_set {
+        return Ok(Changed::Refused(Wrong::PartOfSet));
+    }
     let wrong = match booking.state_at(desk.now_ms) {
         State::Held | State::Offered => {
             let longest = booking.since_ms.saturating_add(ttl_ms.min(desk.defaults.max_hold_ms));

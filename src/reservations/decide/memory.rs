@@ -9,10 +9,10 @@ use crate::store::bookings::{Booking, DueSeats, Event, HolderKey};
 use crate::store::reservations::Attempt;
 
 #[derive(Debug, Default, Clone)]
-pub(super) struct MemoryBook {
-    pub(super) attempts: BTreeMap<RequestId, Attempt>,
-    pub(super) bookings: BTreeMap<RequestId, Booking>,
-    pub(super) events: Vec<Event>,
+pub(in crate::reservations) struct MemoryBook {
+    pub(in crate::reservations) attempts: BTreeMap<RequestId, Attempt>,
+    pub(in crate::reservations) bookings: BTreeMap<RequestId, Booking>,
+    pub(in crate::reservations) events: Vec<Event>,
 }
 
 impl Book for MemoryBook {

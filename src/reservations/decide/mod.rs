@@ -4,7 +4,7 @@
 //! and to write things down in. The actor's book is the store and what the batch has changed so far; the
 //! tests' is a map. One idea a file: [`request`](mod@request) (to take, hold, wait for, exchange), [`confirm`](mod@confirm), [`cancel`](mod@cancel),
 //! [`extend`](mod@extend), [`expire`] (what is due), [`waitlist`] (who is next),
-//! [`configure`](mod@configure); [`plain`] is the short rule for the many.
+//! [`configure`](mod@configure), [`settle`](mod@settle) (what its set has decided); [`plain`] is the short rule for the many.
 
 pub mod cancel;
 pub mod configure;
@@ -15,10 +15,11 @@ pub mod extend;
 mod limits;
 pub mod plain;
 pub mod request;
+pub mod settle;
 pub mod waitlist;
 
 #[cfg(test)]
-mod memory;
+pub(super) mod memory;
 #[cfg(test)]
 mod properties;
 
@@ -30,6 +31,7 @@ pub use expire::sweep;
 pub use extend::extend;
 pub use plain::{Decision, new_workshop, reserve};
 pub use request::{Ask, First, Reserved, request};
+pub use settle::{Settlement, settle};
 
 use crate::store::bookings::{Booking, State};
 
@@ -57,6 +59,8 @@ pub enum Wrong {
     AlreadyRejected,
     /// It has no offer yet.
     StillWaiting,
+    /// It is a line of a set, which alone decides for all its lines.
+    PartOfSet,
     /// More seats than it holds.
     MoreThanHeld {
         /// What it holds.

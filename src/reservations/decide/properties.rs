@@ -140,6 +140,7 @@ impl Machine {
             holder: holder.map(HolderKey),
             waitlist: *waits,
             replaces: replaces.map(|id| request_id(id).shared()),
+            of_set: false,
         };
         Some((request_id(*id), Ask { seats: Seats::parse(&seats.to_string(), 9).unwrap(), terms }))
     }

@@ -41,6 +41,8 @@ pub enum Reserved {
     },
     /// The request that is to be replaced does not exist. The id is not used up.
     NothingToReplace,
+    /// The request that is to be replaced is a line of a set, whose lines stay together. The id is not used up.
+    ReplacesPartOfSet,
 }
 
 /// A first decision's word.
@@ -131,8 +133,11 @@ pub fn invalid<B: Book>(desk: &mut Desk<'_, B>, ask: &Ask) -> Result<Option<Rese
         return Ok(Some(Reserved::TooManySeats { max }));
     }
     match ask.terms.replaces.clone().map(RequestId::from) {
-        Some(old) if desk.life(&old)?.is_none() => Ok(Some(Reserved::NothingToReplace)),
-        _ => Ok(None),
+        Some(old) => Ok(match desk.life(&old)? {
+            None => Some(Reserved::NothingToReplace),
+            Some(life) => life.terms.of_set.then_some(Reserved::ReplacesPartOfSet),
+        }),
+        None => Ok(None),
     }
 }
 
@@ -207,7 +212,9 @@ impl<B: Book> Desk<'_, B> {
             state: if ask.terms.hold { State::Held } else { State::Accepted },
             seats: ask.seats(),
             since_ms: self.now_ms,
-            expires_at_ms: ask.terms.hold.then(|| self.now_ms.saturating_add(lives_ms)),
+            // Of a set, its home watches the clock.
+            expires_at_ms: (ask.terms.hold && !ask.terms.of_set)
+                .then(|| self.now_ms.saturating_add(lives_ms)),
             place: None,
         }
     }
@@ -327,8 +334,9 @@ fn refused_for(attempt: Attempt, status: First) -> Option<Reason> {
 
 /// The first field in which a request differs from the one whose id it carries.
 fn what_differs(seats: i64, terms: &Terms, ask: &Ask) -> Option<&'static str> {
-    let Terms { hold, ttl_ms, holder, waitlist, replaces } = &ask.terms;
+    let Terms { hold, ttl_ms, holder, waitlist, replaces, of_set } = &ask.terms;
     [
+        ("requestId", terms.of_set != *of_set),
         ("seats", seats != ask.seats()),
         ("hold", terms.hold != *hold),
         ("ttlMs", terms.ttl_ms != *ttl_ms),

@@ -16,8 +16,8 @@ use crate::store::reservations::{AttemptKey, WorkshopKey};
 
 /// A booking's columns, in the order of [`booking_from_row`].
 const COLUMNS: &str = "b.hold, b.ttl_ms, b.holder_id, b.waitlist, b.replaces, b.queued, b.state, b.seats, \
-                       b.since_ms, b.expires_at_ms, b.place";
-const COLUMN_COUNT: usize = 11;
+                       b.since_ms, b.expires_at_ms, b.place, b.of_set";
+const COLUMN_COUNT: usize = 12;
 
 /// An event's columns, in the order of [`event_from_row`].
 const EVENT_COLUMNS: &str = "seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms";
@@ -279,8 +279,8 @@ impl SqliteStore {
         }
         let mut upsert = self.connection.prepare_cached(
             "INSERT INTO bookings (workshop_id, request_id, hold, ttl_ms, holder_id, waitlist, replaces, queued,
-                                   state, seats, taken, since_ms, expires_at_ms, place)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                                   state, seats, taken, since_ms, expires_at_ms, place, of_set)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (workshop_id, request_id) DO UPDATE SET
                state = excluded.state, seats = excluded.seats, taken = excluded.taken,
                since_ms = excluded.since_ms, expires_at_ms = excluded.expires_at_ms, place = excluded.place",
@@ -301,6 +301,7 @@ impl SqliteStore {
                 booking.since_ms,
                 booking.expires_at_ms,
                 booking.place,
+                booking.terms.of_set,
             ])?;
         }
         Ok(())
@@ -343,7 +344,8 @@ impl SqliteStore {
             .prepare_cached("DELETE FROM bookings WHERE workshop_id = ?1 AND request_id = ?2")?;
         let mut forget = self.connection.prepare_cached(
             "DELETE FROM holders WHERE holder_id = ?1
-             AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)",
+             AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)
+             AND NOT EXISTS (SELECT 1 FROM sets WHERE holder_id = ?1)",
         )?;
         for (request, holder) in &rows {
             delete.execute((dead, request))?;
@@ -363,6 +365,7 @@ fn booking_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Booking> {
             holder: row.get::<_, Option<i64>>(at(2))?.map(HolderKey),
             waitlist: row.get(at(3))?,
             replaces: replaces.map(Arc::from),
+            of_set: row.get(at(11))?,
         },
         queued: row.get(at(5))?,
         state: word(row, at(6), State::parse)?,
@@ -405,7 +408,7 @@ fn event_from_row(row: &Row<'_>) -> rusqlite::Result<Event> {
 }
 
 /// A word that the deciding side knows. One that it doesn't know is damage, and no guess is made.
-fn word<T>(row: &Row<'_>, column: usize, parse: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+pub(super) fn word<T>(row: &Row<'_>, column: usize, parse: fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     parse(text).ok_or_else(|| {
         let why = format!("{text} is no word that is known here").into();

@@ -7,6 +7,7 @@ pub mod open;
 mod pending;
 mod reservations;
 mod rooms;
+mod sets;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_002.sql"),
         include_str!("schema/partition_003.sql"),
         include_str!("schema/partition_004.sql"),
+        include_str!("schema/partition_005.sql"),
     ],
 };
 

@@ -6,6 +6,7 @@
 mod likes;
 mod reservations;
 mod rooms;
+mod sets;
 mod summary;
 mod transactions;
 
@@ -26,7 +27,7 @@ macro_rules! conforms {
 macro_rules! store_conforms {
     ($($store:ident: $new_place:expr),+ $(,)?) => {
         $(mod $store {
-            use super::{likes, reservations, rooms, transactions};
+            use super::{likes, reservations, rooms, sets, transactions};
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
@@ -42,6 +43,10 @@ macro_rules! store_conforms {
                 a_workshop_is_created_once_and_found_by_name, answers_stand_in_the_order_of_the_question,
                 an_attempt_is_kept_as_decided, a_workshop_that_changed_meanwhile_is_a_conflict,
                 an_attempt_that_is_there_already_is_a_conflict, a_seat_too_many_is_refused);
+            conforms!(for_sets, $new_place, sets:
+                a_set_is_kept_as_decided, a_set_that_changed_meanwhile_is_a_conflict,
+                sets_that_are_to_be_gone_on_with_are_found, a_line_of_a_set_is_one_and_has_no_end,
+                a_holder_stays_as_long_as_a_set_names_it);
             conforms!(for_rooms, $new_place, rooms:
                 a_room_is_created_once_and_found_by_name, messages_are_kept_as_they_were_said,
                 a_room_that_changed_meanwhile_is_a_conflict, what_is_let_go_of_is_gone,

@@ -1,0 +1,306 @@
+//! Sets: seats of several workshops at once, all or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::App;
+use super::auth::{Permit, Read, Write};
+use super::body::Body;
+use super::changes::ExtendBody;
+use super::fields::{flag, holder, text, whole};
+use super::path::set;
+use super::problem::Problem;
+use super::schema;
+use crate::reservations::sets::command::{Told, Wanted};
+use crate::reservations::sets::decide::{Change, Wrong};
+use crate::reservations::sets::driver::Requested;
+use crate::reservations::{RequestId, Seats, WorkshopName};
+use crate::store::sets::SetState;
+
+const INVALID: &str = "invalid_reservation";
+
+/// A request for seats of several workshops. Other fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct SetBody<'a> {
+    #[serde(rename = "requestId", borrow)]
+    #[schema(value_type = schema::RequestId, required)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    #[schema(value_type = schema::Lines, required)]
+    lines: Option<&'a RawValue>,
+    /// Hold the seats, to confirm them later, instead of taking them for good.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    hold: Option<&'a RawValue>,
+    /// How long a hold lives, in ms from this request; absent, `reservations.hold_ttl_ms`.
+    #[serde(rename = "ttlMs", borrow)]
+    #[schema(value_type = Option<schema::TtlMs>)]
+    ttl_ms: Option<&'a RawValue>,
+    /// For whom the seats are.
+    #[serde(borrow)]
+    #[schema(value_type = Option<schema::Holder>)]
+    holder: Option<&'a RawValue>,
+}
+
+/// Seats of one workshop. Other fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct LineBody<'a> {
+    #[serde(borrow)]
+    #[schema(value_type = schema::Workshop, required)]
+    workshop: Option<&'a RawValue>,
+    #[serde(borrow)]
+    #[schema(value_type = schema::Seats, required)]
+    seats: Option<&'a RawValue>,
+}
+
+impl SetBody<'_> {
+    fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted), Problem> {
+        let invalid = || {
+            let detail = "a set is an object with `requestId` (^[a-z0-9][a-z0-9-]{2,47}$) and `lines`";
+            Problem::bad_request(INVALID, detail)
+        };
+        let asked: SetBody<'_> = body.object(invalid)?;
+        let request = asked.request_id.and_then(text).and_then(|request| RequestId::parse(&request));
+        let request = request.ok_or_else(|| invalid().of_field("requestId"))?;
+        let wanted = Wanted {
+            lines: lines(asked.lines, app)?,
+            hold: flag(INVALID, "hold", asked.hold)?,
+            ttl_ms: whole(INVALID, "ttlMs", asked.ttl_ms, (1, app.limits.max_hold_ms))?,
+            holder: holder(INVALID, asked.holder, app)?,
+        };
+        Ok((request, wanted))
+    }
+}
+
+/// Seats by workshop, summed. One request asks no workshop for more than one request may.
+fn lines(json: Option<&RawValue>, app: &App) -> Result<Vec<(Arc<str>, i64)>, Problem> {
+    let (most, max) = (app.limits.max_lines_per_set, app.limits.max_seats_per_request);
+    let invalid = || {
+        let detail = format!(
+            "`lines` are 1 to {most} objects with `workshop` and `seats`, 1 to {max} seats of a workshop in all"
+        );
+        Problem::bad_request(INVALID, detail).of_field("lines")
+    };
+    let lines: Vec<&RawValue> =
+        json.and_then(|json| serde_json::from_str(json.get()).ok()).ok_or_else(invalid)?;
+    if !(1..=most).contains(&lines.len()) {
+        return Err(invalid());
+    }
+    let mut summed = BTreeMap::new();
+    for json in lines {
+        // serde would take an array for a struct, field by field.
+        let line = Some(json.get()).filter(|text| text.starts_with('{'));
+        let line: Option<LineBody<'_>> = line.and_then(|text| serde_json::from_str(text).ok());
+        let LineBody { workshop, seats } = line.ok_or_else(invalid)?;
+        let workshop = workshop.and_then(text).and_then(|name| WorkshopName::parse(&name));
+        let seats = seats.and_then(|json| Seats::parse(json.get(), max));
+        let (workshop, seats) = workshop.zip(seats).ok_or_else(invalid)?;
+        *summed.entry(workshop.shared()).or_insert(0) += i64::from(seats.get());
+    }
+    if summed.values().any(|seats| *seats > i64::from(max)) {
+        return Err(invalid());
+    }
+    Ok(summed.into_iter().collect())
+}
+
+/// Seats of one workshop.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LineAnswer {
+    #[schema(value_type = schema::Workshop)]
+    workshop: String,
+    #[schema(value_type = schema::Seats)]
+    seats: i64,
+}
+
+/// A set as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SetAnswer {
+    #[schema(value_type = schema::RequestId)]
+    request_id: String,
+    /// By workshop, each once.
+    lines: Vec<LineAnswer>,
+    /// The first decision.
+    #[schema(schema_with = schema::set_decision)]
+    status: &'static str,
+    #[schema(schema_with = schema::set_state)]
+    state: &'static str,
+    /// Why it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::reason, required = false)]
+    reason: Option<&'static str>,
+    /// Which workshop rejected it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = schema::Workshop, required = false)]
+    rejected_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = schema::Holder, required = false)]
+    holder: Option<String>,
+    /// When its hold ends; ms since 1970. From this very millisecond on it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    expires_at: Option<i64>,
+    /// Whether this repeats an earlier decision; absent where nothing was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    replayed: Option<bool>,
+}
+
+impl SetAnswer {
+    fn of(request: &RequestId, told: &Told, replayed: Option<bool>) -> Self {
+        let set = &told.set;
+        let status = match set.state {
+            SetState::Pending => "pending",
+            SetState::Refused => "rejected",
+            _ if set.hold => "held",
+            _ => "accepted",
+        };
+        let state = match set.state {
+            SetState::Confirmed if !set.hold => "accepted",
+            SetState::Refused => "rejected",
+            state => state.as_str(),
+        };
+        let line = |line: &crate::store::sets::SetLine| LineAnswer {
+            workshop: line.workshop.to_string(),
+            seats: line.seats,
+        };
+        Self {
+            request_id: request.as_str().to_owned(),
+            lines: set.lines.iter().map(line).collect(),
+            status,
+            state,
+            reason: set.refusal.as_ref().map(|refusal| refusal.reason.as_str()),
+            rejected_by: set.refusal.as_ref().map(|refusal| refusal.workshop.to_string()),
+            holder: told.holder.as_ref().map(|holder| holder.as_str().to_owned()),
+            expires_at: set.expires_at_ms,
+            replayed,
+        }
+    }
+}
+
+/// Take or hold seats of several workshops, all of them or none. The same `requestId` again gets the first answer and
+/// takes nothing.
+#[utoipa::path(post, path = "/reservations", operation_id = "reserve_set", tag = "reservations",
+    request_body = SetBody,
+    responses(
+        (status = 201, body = SetAnswer, description = "accepted, or held"),
+        (status = 409, body = SetAnswer, description = "rejected"),
+        (status = 422, body = Problem, content_type = "application/problem+json", description = "request_id_reused"),
+        super::openapi::Gone,
+        super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
+pub(super) async fn reserve(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    body: Body,
+) -> Result<(StatusCode, Json<SetAnswer>), Problem> {
+    let (request, wanted) = SetBody::parse(&body, &app)?;
+    match app.sets.request(request.clone(), wanted).await? {
+        Requested::Decided(told) => {
+            let code = match told.set.state {
+                SetState::Refused => StatusCode::CONFLICT,
+                _ => StatusCode::CREATED,
+            };
+            Ok((code, Json(SetAnswer::of(&request, &told, Some(!told.is_new)))))
+        }
+        Requested::Reused(field) => Err(reused(field)),
+        Requested::HolderRequired => {
+            let detail = "one of these workshops limits the seats of a holder: name the `holder`";
+            Err(Problem::bad_request("holder_required", detail).of_field("holder"))
+        }
+        Requested::TooManySeats { workshop, max } => {
+            let detail = format!("`seats` of {workshop} are a whole number from 1 to {max} in all");
+            Err(Problem::bad_request(INVALID, detail).of_field("lines"))
+        }
+    }
+}
+
+fn reused(field: &'static str) -> Problem {
+    let detail = format!("this requestId was first used with other `{field}`");
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "request_id_reused", detail).of_field(field)
+}
+
+fn not_found() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such set")
+}
+
+/// A set as it is now.
+#[utoipa::path(get, path = "/reservations/{requestId}", operation_id = "show_set", tag = "reservations",
+    params(("requestId" = schema::RequestId, Path)),
+    responses((status = 200, body = SetAnswer, description = "the set"),
+        super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn show(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<SetAnswer>, Problem> {
+    let request = set(&uri)?;
+    let told = app.sets.show(&request).await?.ok_or_else(not_found)?;
+    Ok(Json(SetAnswer::of(&request, &told, None)))
+}
+
+async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>, Problem> {
+    let request = set(uri)?;
+    let told = app.sets.change(&request, change).await?.map_err(|wrong| match wrong {
+        Wrong::NotFound => not_found(),
+        Wrong::HoldExpired => Problem::conflict("hold_expired", "the hold of the set has ended"),
+        Wrong::AlreadyConfirmed => {
+            Problem::conflict("already_confirmed", "the seats are taken for good; cancelling gives them up")
+        }
+        Wrong::AlreadyCancelled => Problem::conflict("already_cancelled", "the set was cancelled"),
+        Wrong::AlreadyRejected => Problem::conflict("already_rejected", "the set never got seats"),
+        Wrong::StillPending => crate::partition::Refusal::Unavailable.into(),
+        Wrong::Reused(field) => reused(field),
+    })?;
+    Ok(Json(SetAnswer::of(&request, &told, None)))
+}
+
+/// Make all held seats of a set one's own. A body is not read.
+#[utoipa::path(post, path = "/reservations/{requestId}/confirm", operation_id = "confirm_set", tag = "reservations",
+    params(("requestId" = schema::RequestId, Path)),
+    responses((status = 200, body = SetAnswer, description = "confirmed"),
+        super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn confirm(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<SetAnswer>, Problem> {
+    change(&app, &uri, Change::Confirm).await
+}
+
+/// Give all seats of a set up.
+#[utoipa::path(post, path = "/reservations/{requestId}/cancel", operation_id = "cancel_set", tag = "reservations",
+    params(("requestId" = schema::RequestId, Path)),
+    responses((status = 200, body = SetAnswer, description = "cancelled"),
+        super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn cancel(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<SetAnswer>, Problem> {
+    change(&app, &uri, Change::Cancel).await
+}
+
+/// Hold all seats of a set longer, up to `reservations.max_hold_ms` in all; never shorter.
+#[utoipa::path(post, path = "/reservations/{requestId}/extend", operation_id = "extend_set", tag = "reservations",
+    params(("requestId" = schema::RequestId, Path)),
+    request_body = ExtendBody,
+    responses((status = 200, body = SetAnswer, description = "held until `expiresAt`"),
+        super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
+pub(super) async fn extend(
+    _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+    body: Body,
+) -> Result<Json<SetAnswer>, Problem> {
+    // The id is looked at before the body is.
+    set(&uri)?;
+    let ttl_ms = ExtendBody::parse(&body, &app)?;
+    change(&app, &uri, Change::Extend { ttl_ms }).await
+}

@@ -1,0 +1,360 @@
+//! What has to be done next for a set, and the handle to all sets.
+//!
+//! A driver is a task of the runtime, one a set at a time in this process. It looks at what the set's home has
+//! stored, does the next step, and looks again, until the set is finished. It may die anywhere: what it did not get
+//! done is found unfinished, and done by the next one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::command::{Command, Step, Todo, Told, Wanted};
+use super::decide::{Change, Next, Verdict, Wrong, next, refusal, settlement, verdict};
+use crate::partition::{Clock, Refusal};
+use crate::reservations::command::{self, WantedTerms};
+use crate::reservations::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
+use crate::reservations::workshops::{Refused, Workshops};
+use crate::store::bookings::Reason;
+use crate::store::reservations::WorkshopKey;
+use crate::store::sets::{SetLine, SetState};
+
+/// Between two attempts, where a partition refused.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A cheap clone's way to every set.
+#[derive(Clone)]
+pub struct Sets(Arc<Inner>);
+
+struct Inner {
+    workshops: Workshops,
+    bounds: Bounds,
+    clock: Clock,
+    /// Who is being driven: closed when that driver ends.
+    driven: Mutex<HashMap<RequestId, watch::Receiver<()>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Bounds of all sets; the settings of the same names say what they mean.
+#[derive(Debug, Clone, Default)]
+pub struct Bounds {
+    /// `server.request_timeout_ms`: how long an answer is waited for.
+    pub patience: Duration,
+    /// `reservations.max_open_sets`
+    pub max_open: usize,
+    /// `reservations.set_retry_ms`
+    pub retry: Duration,
+    /// `faults.stop_set_at`: where drivers stop for good. Always empty in a release build.
+    pub stop_at: String,
+}
+
+/// What came of a request for a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requested {
+    /// It is decided.
+    Decided(Box<Told>),
+    /// The id belongs to a set that asked for something else; this differs.
+    Reused(&'static str),
+    /// A workshop limits what a holder may have, and the request names none. The id is not used up.
+    HolderRequired,
+    /// More seats than one request may ask for in a workshop. The id is not used up.
+    TooManySeats {
+        /// Which.
+        workshop: Arc<str>,
+        /// How many it may.
+        max: i64,
+    },
+}
+
+impl Sets {
+    /// The sets of some workshops. Its drivers run until [`Sets::stop`].
+    #[must_use]
+    pub fn new(workshops: Workshops, bounds: Bounds, clock: Clock) -> Self {
+        let (driven, tasks, stop) = (Mutex::default(), TaskTracker::new(), CancellationToken::new());
+        Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop }))
+    }
+
+    /// Takes or holds seats of several workshops, all or none, or repeats the first answer to the same id. The
+    /// decision is durable when it returns.
+    ///
+    /// # Errors
+    /// A partition's refusal; [`Refused::Gone`] if one of the workshops is; then surely not done, except for
+    /// [`Refusal::OutcomeUnknown`].
+    pub async fn request(&self, request: RequestId, wanted: Wanted) -> Result<Requested, Refused> {
+        let mut begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
+        if begun == Err(Wrong::NotFound) {
+            if let Some(invalid) = self.invalid(&wanted).await? {
+                return Ok(invalid);
+            }
+            if self.driven().len() >= self.0.bounds.max_open {
+                return Err(Refusal::Overloaded.into());
+            }
+            begun = self.home(&request, Step::Begin(Box::new(wanted))).await?;
+        }
+        match begun {
+            Ok(told) => {
+                let is_new = told.is_new;
+                let told = self.finished(&request, told).await;
+                match told.set.state {
+                    SetState::Pending => Err(Refusal::OutcomeUnknown.into()),
+                    _ => Ok(Requested::Decided(Box::new(Told { is_new, ..*told }))),
+                }
+            }
+            Err(Wrong::Reused(field)) => Ok(Requested::Reused(field)),
+            // Sets never go away, and beginning one is never wrong in another way.
+            Err(_) => Err(Refusal::OutcomeUnknown.into()),
+        }
+    }
+
+    /// Confirms, cancels or extends all lines of a set. Durable when it returns.
+    ///
+    /// # Errors
+    /// The home's refusal.
+    pub async fn change(
+        &self,
+        request: &RequestId,
+        change: Change,
+    ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+        let mut changed = self.home(request, Step::Change(change)).await?;
+        if changed == Err(Wrong::StillPending) {
+            let Ok(pending) = self.home(request, Step::Look).await? else { return Ok(changed) };
+            self.finished(request, pending).await;
+            changed = self.home(request, Step::Change(change)).await?;
+        }
+        match changed {
+            Ok(told) => Ok(Ok(self.finished(request, told).await)),
+            Err(Wrong::StillPending) => Err(Refusal::Unavailable),
+            Err(wrong) => Ok(Err(wrong)),
+        }
+    }
+
+    /// A set as it is now.
+    ///
+    /// # Errors
+    /// The home's refusal.
+    pub async fn show(&self, request: &RequestId) -> Result<Option<Box<Told>>, Refusal> {
+        let told = self.home(request, Step::Look).await?.ok();
+        if told.as_ref().is_some_and(|told| told.set.state == SetState::Expired && !told.set.finished) {
+            self.drive(request);
+        }
+        Ok(told)
+    }
+
+    /// Lets no driver go on, and waits until all have stopped. What they have left is done at the next start.
+    pub async fn stop(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    pub(super) fn inner(&self) -> (&TaskTracker, &CancellationToken, &Clock, Duration) {
+        (&self.0.tasks, &self.0.stop, &self.0.clock, self.0.bounds.retry)
+    }
+
+    pub(super) fn partitions(&self) -> u32 {
+        self.0.workshops.partitions()
+    }
+
+    pub(super) async fn todo(&self, partition: u32, after: Arc<str>, limit: u32) -> Result<Todo, Refusal> {
+        let todo = |reply| command::Command::Set(Command::Todo { after, limit, reply });
+        self.0.workshops.chore(partition, todo).await
+    }
+
+    /// Asks the home of a set.
+    async fn home(&self, request: &RequestId, step: Step) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+        let (owner, request) = (xxh3_64(request.as_str().as_bytes()), request.clone());
+        let one = |reply| command::Command::Set(Command::One { request, step, reply });
+        self.0.workshops.ask(owner, one).await
+    }
+
+    /// What is wrong with a set whose id is new: then nothing is stored of it.
+    async fn invalid(&self, wanted: &Wanted) -> Result<Option<Requested>, Refused> {
+        let workshops = wanted.lines.iter().filter_map(|(workshop, _)| WorkshopName::parse(workshop));
+        let views = join_all(workshops.map(|workshop| self.0.workshops.status(workshop))).await;
+        for ((workshop, seats), view) in wanted.lines.iter().zip(views) {
+            let rules = view?.workshop.rules;
+            if rules.max_seats_per_holder.is_some() && wanted.holder.is_none() {
+                return Ok(Some(Requested::HolderRequired));
+            }
+            if let Some(max) = rules.max_seats_per_request.filter(|max| seats > max) {
+                return Ok(Some(Requested::TooManySeats { workshop: Arc::clone(workshop), max }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has a set finished, and waits for it as long as an answer is waited for; the last that is known of it.
+    async fn finished(&self, request: &RequestId, mut known: Box<Told>) -> Box<Told> {
+        let finish = async {
+            while !known.set.finished {
+                let mut driven = self.drive(request);
+                // Nothing is ever sent: the end of the driver ends this.
+                let _ended = driven.changed().await;
+                if let Ok(Ok(told)) = self.home(request, Step::Look).await {
+                    known = told;
+                }
+                if self.0.stop.is_cancelled() {
+                    break;
+                }
+            }
+        };
+        let _in_time = tokio::time::timeout(self.0.bounds.patience, finish).await;
+        known
+    }
+
+    fn driven(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, watch::Receiver<()>>> {
+        self.0.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a driver more has room.
+    pub(super) fn has_room(&self) -> bool {
+        self.driven().len() < self.0.bounds.max_open
+    }
+
+    /// Starts a set's driver, if it has none; what ends with it.
+    pub(super) fn drive(&self, request: &RequestId) -> watch::Receiver<()> {
+        let mut driven = self.driven();
+        if let Some(driver) = driven.get(request) {
+            return driver.clone();
+        }
+        let (ends, ended) = watch::channel(());
+        driven.insert(request.clone(), ended.clone());
+        drop(driven);
+        let driver = Driver { sets: self.clone(), request: request.clone(), _ends: ends };
+        let stop = self.0.stop.clone();
+        self.0.tasks.spawn(async move {
+            let _stopped = stop.run_until_cancelled(driver.run()).await;
+        });
+        ended
+    }
+}
+
+/// One set's.
+struct Driver {
+    sets: Sets,
+    request: RequestId,
+    _ends: watch::Sender<()>,
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.sets.driven().remove(&self.request);
+    }
+}
+
+impl Driver {
+    async fn run(self) {
+        // Whoever has asked workshops for seats tells them what came of it, whoever else has finished the set.
+        let mut has_asked = false;
+        loop {
+            match self.step(&mut has_asked).await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(_refusal) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Does what is next; whether that was the last.
+    async fn step(&self, has_asked: &mut bool) -> Result<bool, Refusal> {
+        let Ok(told) = self.sets.home(&self.request, Step::Look).await? else { return Ok(true) };
+        match next(&told.set, *has_asked) {
+            Next::Nothing => return Ok(true),
+            Next::Ask => {
+                self.stop_at("pending").await;
+                *has_asked = true;
+                let verdict = self.ask(&told).await?;
+                self.stop_at("prepared").await;
+                let _decided = self.sets.home(&self.request, Step::Decide(verdict)).await?;
+                return Ok(false);
+            }
+            Next::Settle => {}
+        }
+        self.stop_at("decided").await;
+        let keys = self.settle(&told).await?;
+        *has_asked = false;
+        self.stop_at("settled").await;
+        let finish = Step::Finish { done: told.set.state, keys };
+        let finished = self.sets.home(&self.request, finish).await?;
+        Ok(finished.is_ok_and(|told| told.set.finished))
+    }
+
+    /// Asks every workshop to hold the seats of its line.
+    async fn ask(&self, told: &Told) -> Result<Verdict, Refusal> {
+        if let Some(first) = told.set.lines.first().filter(|_| self.stops_at("prepared_one")) {
+            let _asked = self.ask_one(told, first).await?;
+            self.stop_at("prepared_one").await;
+        }
+        let refusals = join_all(told.set.lines.iter().map(|line| self.ask_one(told, line))).await;
+        let refusals = refusals.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(verdict(&told.set, refusals))
+    }
+
+    /// Why a workshop refuses, if it does.
+    async fn ask_one(&self, told: &Told, line: &SetLine) -> Result<Option<Reason>, Refusal> {
+        let workshop = WorkshopName::parse(&line.workshop);
+        let (Some(workshop), Some(seats)) = (workshop, Seats::stored(line.seats)) else {
+            return Ok(Some(Reason::NotEnoughSeats));
+        };
+        let holder = told.holder.clone();
+        let terms = WantedTerms { hold: true, holder, of_set: true, ..WantedTerms::default() };
+        let wanted = command::Wanted { seats, terms: Some(Box::new(terms)) };
+        match self.sets.0.workshops.request(workshop, self.request.clone(), wanted).await {
+            Ok(reserved) => Ok(refusal(reserved)),
+            Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),
+            Err(Refused::Refusal(refusal)) => Err(refusal),
+        }
+    }
+
+    /// Has every workshop do what is decided; which they were.
+    async fn settle(&self, told: &Told) -> Result<Vec<Option<WorkshopKey>>, Refusal> {
+        if let Some(first) = told.set.lines.first().filter(|_| self.stops_at("settled_one")) {
+            let _settled = self.settle_one(told, first).await?;
+            self.stop_at("settled_one").await;
+        }
+        let keys = join_all(told.set.lines.iter().map(|line| self.settle_one(told, line))).await;
+        keys.into_iter().collect()
+    }
+
+    async fn settle_one(&self, told: &Told, line: &SetLine) -> Result<Option<WorkshopKey>, Refusal> {
+        let workshop = WorkshopName::parse(&line.workshop);
+        let (Some(workshop), Some(settlement)) = (workshop, settlement(told.set.state, line.seats)) else {
+            return Ok(None);
+        };
+        match self.sets.0.workshops.settle(workshop, self.request.clone(), settlement).await {
+            Ok(key) => Ok(key),
+            // Its seats are gone with it.
+            Err(Refused::Gone(_)) => Ok(None),
+            Err(Refused::Refusal(refusal)) => Err(refusal),
+        }
+    }
+
+    fn stops_at(&self, point: &str) -> bool {
+        cfg!(debug_assertions) && self.sets.0.bounds.stop_at == point
+    }
+
+    /// `faults.stop_set_at`: goes no further than here.
+    async fn stop_at(&self, point: &str) {
+        if self.stops_at(point) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The partition that is a set's home. A stored fact, as the manifest's partition count is.
+#[must_use]
+pub fn home_of_set(request: &str, partitions: u32) -> u32 {
+    partition_of_workshop(xxh3_64(request.as_bytes()), partitions)
+}
+
+impl std::fmt::Debug for Sets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sets").field("bounds", &self.0.bounds).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,160 @@
+//! A home's batch: the sets that some commands name are loaded once, each command is decided in arrival order, and
+//! what changed is saved once.
+
+use foldhash::HashMap;
+
+use super::command::{Command, Step, Todo, Told, Wanted};
+use super::decide::{self, Ask, Wrong};
+use crate::reservations::decide::Defaults;
+use crate::reservations::types::{HolderName, RequestId};
+use crate::store::bookings::HolderKey;
+use crate::store::sets::{SetChange, SetRow};
+use crate::store::{BookingsStore, Error, Saved, SetsStore};
+
+/// No person's surrogate: of a name that was never stored.
+const NOBODY: HolderKey = HolderKey(-1);
+/// Names come from the store, where only names of a length that was allowed once are.
+const ANY_LENGTH: usize = usize::MAX;
+
+struct Touched {
+    loaded: Option<SetRow>,
+    now: Option<SetRow>,
+}
+
+/// Decides commands about sets and saves what changed.
+///
+/// # Errors
+/// The store's.
+pub fn decide<S: SetsStore + BookingsStore>(
+    store: &mut S,
+    commands: &mut [&mut Command],
+    defaults: &Defaults,
+    now_ms: i64,
+) -> Result<Saved, Error> {
+    let mut sets = load(store, commands)?;
+    for command in commands.iter_mut() {
+        match &mut **command {
+            Command::One { request, step, reply } => {
+                let Some(touched) = sets.get_mut(&*request) else { continue };
+                reply.set(decide_one(store, touched, step, defaults, now_ms)?);
+            }
+            Command::Todo { after, limit, reply } => {
+                // What this batch changes is seen at the next look.
+                reply.set(Todo {
+                    unfinished: store.unfinished_sets(after, *limit)?,
+                    due: store.due_sets(now_ms, *limit)?,
+                    next_at_ms: store.next_set_due_at_ms()?,
+                });
+            }
+        }
+    }
+    save(store, &mut sets)
+}
+
+fn load<S: SetsStore>(
+    store: &mut S,
+    commands: &[&mut Command],
+) -> Result<HashMap<RequestId, Touched>, Error> {
+    let mut requests: Vec<RequestId> = commands
+        .iter()
+        .filter_map(|command| match &**command {
+            Command::One { request, .. } => Some(request.clone()),
+            Command::Todo { .. } => None,
+        })
+        .collect();
+    requests.sort_unstable();
+    requests.dedup();
+    let ids: Vec<&str> = requests.iter().map(RequestId::as_str).collect();
+    let loaded = store.load_sets(&ids)?;
+    let touched =
+        |(request, set): (RequestId, Option<SetRow>)| (request, Touched { now: set.clone(), loaded: set });
+    Ok(requests.into_iter().zip(loaded).map(touched).collect())
+}
+
+fn decide_one<S: SetsStore + BookingsStore>(
+    store: &mut S,
+    touched: &mut Touched,
+    step: &Step,
+    defaults: &Defaults,
+    now_ms: i64,
+) -> Result<Result<Box<Told>, Wrong>, Error> {
+    let mut is_new = false;
+    let outcome = match (step, &mut touched.now) {
+        (Step::Begin(wanted), now @ None) => {
+            let holder = match &wanted.holder {
+                None => None,
+                Some(name) => match known_holder(store, name)? {
+                    NOBODY => store.create_holders(&[name.as_str()])?.into_iter().next(),
+                    known => Some(known),
+                },
+            };
+            *now = Some(decide::begin(ask(wanted, holder), now_ms));
+            is_new = true;
+            Ok(())
+        }
+        (_, None) => Err(Wrong::NotFound),
+        (step, Some(set)) => {
+            decide::look_at_the_clock(set, now_ms);
+            match step {
+                Step::Look => Ok(()),
+                Step::Begin(wanted) | Step::Again(wanted) => {
+                    let holder = wanted.holder.as_ref().map(|name| known_holder(store, name)).transpose()?;
+                    decide::what_differs(set, &ask(wanted, holder))
+                        .map_or(Ok(()), |field| Err(Wrong::Reused(field)))
+                }
+                Step::Decide(verdict) => {
+                    decide::decide(set, verdict.clone(), defaults, now_ms);
+                    Ok(())
+                }
+                Step::Change(change) => decide::change(set, *change, defaults),
+                Step::Finish { done, keys } => {
+                    decide::finish(set, *done, keys);
+                    Ok(())
+                }
+            }
+        }
+    };
+    let told = match (outcome, &touched.now) {
+        (Ok(()), Some(set)) => Ok(Box::new(Told {
+            holder: match set.holder {
+                Some(holder) => {
+                    store.holder_name(holder)?.and_then(|name| HolderName::parse(&name, ANY_LENGTH))
+                }
+                None => None,
+            },
+            set: set.clone(),
+            is_new,
+        })),
+        (Ok(()), None) => Err(Wrong::NotFound),
+        (Err(wrong), _) => Err(wrong),
+    };
+    Ok(told)
+}
+
+fn known_holder<S: BookingsStore>(store: &mut S, name: &HolderName) -> Result<HolderKey, Error> {
+    Ok(store.load_holders(&[name.as_str()])?.into_iter().next().flatten().unwrap_or(NOBODY))
+}
+
+fn ask(wanted: &Wanted, holder: Option<HolderKey>) -> Ask {
+    Ask { lines: wanted.lines.clone(), hold: wanted.hold, ttl_ms: wanted.ttl_ms, holder }
+}
+
+fn save<S: SetsStore>(store: &mut S, sets: &mut HashMap<RequestId, Touched>) -> Result<Saved, Error> {
+    for touched in sets.values_mut().filter(|touched| touched.now != touched.loaded) {
+        let before = touched.loaded.as_ref().map_or(0, |loaded| loaded.version);
+        if let Some(now) = &mut touched.now {
+            now.version = before + 1;
+        }
+    }
+    let changed = sets.iter().filter(|(_, touched)| touched.now != touched.loaded);
+    let changes: Vec<SetChange<'_>> = changed
+        .filter_map(|(request, touched)| {
+            let before = touched.loaded.as_ref().map(|loaded| loaded.version);
+            Some(SetChange { request: request.as_str(), before, after: touched.now.as_ref()? })
+        })
+        .collect();
+    match changes.is_empty() {
+        true => Ok(Saved::Done),
+        false => store.save_sets(&changes),
+    }
+}

@@ -1,0 +1,340 @@
+//! Sets under any interleaving: drivers that take one step at a time, several on one set, and die anywhere; other
+//! people who take and cancel seats; time that passes. Each step is one commit of one partition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::decide::{self as rule, Ask, Change, Next, Verdict};
+use crate::reservations::decide::memory::MemoryBook;
+use crate::reservations::decide::{self, Defaults, Desk, Due, new_workshop};
+use crate::reservations::types::{RequestId, Seats};
+use crate::store::bookings::{Reason, State, Terms};
+use crate::store::reservations::Workshop;
+use crate::store::sets::{SetRow, SetState};
+
+const WORKSHOPS: usize = 3;
+const SETS: usize = 4;
+const DEFAULTS: Defaults = Defaults { hold_ttl_ms: 50, max_hold_ms: 100, chunk: 2 };
+
+#[derive(Debug, Clone)]
+enum Event {
+    Begin {
+        set: usize,
+        seats: [i64; WORKSHOPS],
+        hold: bool,
+    },
+    Change {
+        set: usize,
+        change: Change,
+    },
+    /// A driver starts on a set.
+    Drive {
+        set: usize,
+    },
+    /// One of the drivers that there are takes a step.
+    Step {
+        driver: usize,
+    },
+    Die {
+        driver: usize,
+    },
+    Somebody {
+        workshop: usize,
+        id: u8,
+        seats: i64,
+    },
+    SomebodyCancels {
+        workshop: usize,
+        id: u8,
+    },
+    Time {
+        ms: i64,
+    },
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let set = 0..SETS;
+    let change = prop_oneof![
+        Just(Change::Confirm),
+        Just(Change::Cancel),
+        (1..200_i64).prop_map(|ttl_ms| Change::Extend { ttl_ms })
+    ];
+    let seats = [0..3_i64, 0..3, 0..3];
+    let event = prop_oneof![
+        2 => (set.clone(), seats, any::<bool>()).prop_map(|(set, seats, hold)| Event::Begin { set, seats, hold }),
+        2 => (set.clone(), change).prop_map(|(set, change)| Event::Change { set, change }),
+        2 => set.prop_map(|set| Event::Drive { set }),
+        20 => (0..8_usize).prop_map(|driver| Event::Step { driver }),
+        1 => (0..8_usize).prop_map(|driver| Event::Die { driver }),
+        1 => (0..WORKSHOPS, any::<u8>(), 1..3_i64).prop_map(|(workshop, id, seats)| Event::Somebody { workshop, id, seats }),
+        1 => (0..WORKSHOPS, any::<u8>()).prop_map(|(workshop, id)| Event::SomebodyCancels { workshop, id }),
+        1 => (1..60_i64).prop_map(|ms| Event::Time { ms }),
+    ];
+    prop::collection::vec(event, 0..250)
+}
+
+#[derive(Debug)]
+struct Pool {
+    workshop: Workshop,
+    due: Due,
+    book: MemoryBook,
+}
+
+#[derive(Debug, Clone)]
+struct Driver {
+    set: usize,
+    has_asked: bool,
+    doing: Doing,
+}
+
+#[derive(Debug, Clone)]
+enum Doing {
+    Look,
+    /// What has been said so far, line by line.
+    Asking(SetRow, Vec<Option<Reason>>),
+    Deciding(Verdict),
+    /// How many lines have been told.
+    Settling(SetRow, usize),
+    Over,
+}
+
+struct World {
+    pools: Vec<Pool>,
+    sets: BTreeMap<usize, SetRow>,
+    drivers: Vec<Driver>,
+    now_ms: i64,
+}
+
+fn set_id(set: usize) -> RequestId {
+    RequestId::parse(&format!("set-{set}")).unwrap()
+}
+
+fn pool_of(workshop: &str) -> usize {
+    workshop.parse().unwrap()
+}
+
+impl World {
+    fn new(capacity: u32) -> Self {
+        let pool =
+            || Pool { workshop: new_workshop(capacity), due: Due::default(), book: MemoryBook::default() };
+        let pools = (0..WORKSHOPS).map(|_| pool()).collect();
+        Self { pools, sets: BTreeMap::new(), drivers: Vec::new(), now_ms: 1_000 }
+    }
+
+    fn at_the_desk<T>(&mut self, pool: usize, decide: impl FnOnce(&mut Desk<'_, MemoryBook>) -> T) -> T {
+        let pool = &mut self.pools[pool];
+        let mut desk = Desk {
+            workshop: pool.workshop,
+            due: pool.due,
+            saw_expiry: false,
+            book: &mut pool.book,
+            defaults: DEFAULTS,
+            now_ms: self.now_ms,
+        };
+        let outcome = decide(&mut desk);
+        (pool.workshop, pool.due) = (desk.workshop, desk.due);
+        outcome
+    }
+
+    fn take(&mut self, event: &Event) {
+        match event {
+            Event::Begin { set, seats, hold } => {
+                let lines: Vec<_> = (0..).zip(seats).filter(|(_, seats)| **seats > 0).collect();
+                let lines: Vec<(Arc<str>, i64)> = lines
+                    .into_iter()
+                    .map(|(pool, seats): (usize, _)| (pool.to_string().into(), *seats))
+                    .collect();
+                if !lines.is_empty() {
+                    let ask = Ask { lines, hold: *hold, ttl_ms: None, holder: None };
+                    let now_ms = self.now_ms;
+                    self.sets.entry(*set).or_insert_with(|| rule::begin(ask, now_ms));
+                    self.drive(*set);
+                }
+            }
+            Event::Change { set, change } => {
+                let now_ms = self.now_ms;
+                if let Some(row) = self.sets.get_mut(set) {
+                    rule::look_at_the_clock(row, now_ms);
+                    let _wrong = rule::change(row, *change, &DEFAULTS);
+                }
+            }
+            Event::Drive { set } => self.drive(*set),
+            Event::Step { driver } => self.step(*driver),
+            Event::Die { driver } => {
+                if *driver < self.drivers.len() {
+                    self.drivers.remove(*driver);
+                }
+            }
+            Event::Somebody { workshop, id, seats } => {
+                let request = RequestId::parse(&format!("somebody-{id}")).unwrap();
+                let ask = decide::Ask { seats: Seats::stored(*seats).unwrap(), terms: Terms::default() };
+                self.at_the_desk(*workshop, |desk| decide::request(desk, &request, &ask)).unwrap();
+            }
+            Event::SomebodyCancels { workshop, id } => {
+                let request = RequestId::parse(&format!("somebody-{id}")).unwrap();
+                self.at_the_desk(*workshop, |desk| decide::cancel(desk, &request)).unwrap();
+            }
+            Event::Time { ms } => self.now_ms += ms,
+        }
+    }
+
+    fn drive(&mut self, set: usize) {
+        self.drivers.push(Driver { set, has_asked: false, doing: Doing::Look });
+    }
+
+    fn step(&mut self, driver: usize) {
+        let Some(mut driver_now) = self.drivers.get(driver).cloned() else { return };
+        self.advance(&mut driver_now);
+        match driver_now.doing {
+            Doing::Over => drop(self.drivers.remove(driver)),
+            _ => self.drivers[driver] = driver_now,
+        }
+    }
+
+    /// One commit, as the real driver does it.
+    fn advance(&mut self, driver: &mut Driver) {
+        let (id, now_ms) = (set_id(driver.set), self.now_ms);
+        driver.doing = match driver.doing.clone() {
+            Doing::Look => {
+                let Some(row) = self.sets.get_mut(&driver.set) else {
+                    driver.doing = Doing::Over;
+                    return;
+                };
+                rule::look_at_the_clock(row, now_ms);
+                match rule::next(row, driver.has_asked) {
+                    Next::Nothing => Doing::Over,
+                    Next::Settle => Doing::Settling(row.clone(), 0),
+                    Next::Ask => {
+                        driver.has_asked = true;
+                        Doing::Asking(row.clone(), Vec::new())
+                    }
+                }
+            }
+            Doing::Asking(row, mut said) => {
+                let line = &row.lines[said.len()];
+                let terms = Terms { hold: true, of_set: true, ..Terms::default() };
+                let ask = decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms };
+                let pool = pool_of(&line.workshop);
+                let reserved = self.at_the_desk(pool, |desk| decide::request(desk, &id, &ask)).unwrap();
+                said.push(rule::refusal(reserved));
+                match said.len() == row.lines.len() {
+                    true => Doing::Deciding(rule::verdict(&row, said)),
+                    false => Doing::Asking(row, said),
+                }
+            }
+            Doing::Deciding(verdict) => {
+                let row = self.sets.get_mut(&driver.set).unwrap();
+                rule::look_at_the_clock(row, now_ms);
+                rule::decide(row, verdict, &DEFAULTS, now_ms);
+                Doing::Look
+            }
+            Doing::Settling(row, told) => match row.lines.get(told) {
+                Some(line) => {
+                    let settlement = rule::settlement(row.state, line.seats).unwrap();
+                    let pool = pool_of(&line.workshop);
+                    self.at_the_desk(pool, |desk| decide::settle(desk, &id, settlement)).unwrap();
+                    Doing::Settling(row, told + 1)
+                }
+                None => {
+                    driver.has_asked = false;
+                    let now = self.sets.get_mut(&driver.set).unwrap();
+                    rule::look_at_the_clock(now, now_ms);
+                    rule::finish(now, row.state, &vec![None; row.lines.len()]);
+                    Doing::Look
+                }
+            },
+            Doing::Over => Doing::Over,
+        };
+    }
+
+    /// What a restart does: a driver for each set that is not finished, to its end.
+    fn recover(&mut self) {
+        self.drivers.clear();
+        for set in self.sets.keys().copied().collect::<Vec<_>>() {
+            let mut driver = Driver { set, has_asked: false, doing: Doing::Look };
+            while !matches!(driver.doing, Doing::Over) {
+                self.advance(&mut driver);
+                self.check();
+            }
+        }
+    }
+
+    fn lines_of(&self, set: usize) -> Vec<Option<State>> {
+        let line = |line: &crate::store::sets::SetLine| {
+            let booking = self.pools[pool_of(&line.workshop)].book.bookings.get(&set_id(set));
+            booking.map(|booking| booking.state)
+        };
+        self.sets[&set].lines.iter().map(line).collect()
+    }
+
+    /// What holds at every instant.
+    fn check(&self) {
+        for pool in &self.pools {
+            let plain = pool.book.attempts.iter().filter(|(id, _)| !pool.book.bookings.contains_key(*id));
+            let plain =
+                plain.filter(|(_, attempt)| attempt.status == crate::store::reservations::Status::Accepted);
+            let booked = pool.book.bookings.values();
+            let taken = plain.map(|(_, attempt)| attempt.seats).sum::<i64>()
+                + booked.clone().map(crate::store::bookings::Booking::taken).sum::<i64>();
+            assert_eq!(pool.workshop.reserved, taken);
+            assert!(taken <= pool.workshop.capacity, "one seat too many");
+            let held = booked.filter(|booking| booking.state == State::Held).map(|booking| booking.seats);
+            assert_eq!(pool.workshop.held, held.sum::<i64>());
+        }
+        for (set, row) in &self.sets {
+            let lines = self.lines_of(*set);
+            if matches!(row.state, SetState::Held | SetState::Confirmed) {
+                let takes = |line: &Option<State>| matches!(line, Some(State::Held | State::Confirmed));
+                assert!(lines.iter().all(takes), "half of {row:?}: {lines:?}");
+            }
+        }
+    }
+
+    /// What holds once every set is finished and nobody drives any.
+    fn check_at_rest(&self) {
+        for (set, row) in &self.sets {
+            assert!(row.finished, "{row:?}");
+            for line in self.lines_of(*set) {
+                let fits = match row.state {
+                    SetState::Pending => false,
+                    SetState::Held => line == Some(State::Held),
+                    SetState::Confirmed => line == Some(State::Confirmed),
+                    SetState::Refused => matches!(line, Some(State::Cancelled | State::Rejected)),
+                    SetState::Cancelled => line == Some(State::Cancelled),
+                    SetState::Expired => line == Some(State::Expired),
+                };
+                assert!(fits, "a line of {row:?} is {line:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_set_is_whole_at_every_instant_and_after_every_crash(capacity in 1..6_u32, events in events()) {
+        let mut world = World::new(capacity);
+        let mut decided: BTreeMap<usize, SetState> = BTreeMap::new();
+        for event in &events {
+            world.take(event);
+            world.check();
+            for (set, row) in &world.sets {
+                let before = decided.insert(*set, row.state).unwrap_or(SetState::Pending);
+                let follows = match before {
+                    SetState::Pending => true,
+                    SetState::Held => !matches!(row.state, SetState::Pending | SetState::Refused),
+                    SetState::Confirmed => matches!(row.state, SetState::Confirmed | SetState::Cancelled),
+                    over => row.state == over,
+                };
+                prop_assert!(follows, "{:?} after {:?}", row.state, before);
+            }
+        }
+        world.recover();
+        world.check_at_rest();
+        // Nothing is left to do, and doing it again changes nothing.
+        let before: Vec<_> = world.pools.iter().map(|pool| pool.workshop).collect();
+        world.recover();
+        prop_assert_eq!(before, world.pools.iter().map(|pool| pool.workshop).collect::<Vec<_>>());
+    }
+}
