@@ -12,6 +12,7 @@ mod book;
 pub mod command;
 pub mod decide;
 pub mod feeds;
+pub mod removal;
 pub mod sweeper;
 pub mod types;
 pub mod workshops;
