@@ -180,10 +180,20 @@ const STUCK: &str = "
       BEGIN SELECT count(*) FROM for_ever; END;";
 const FREE: &str = "DROP TRIGGER stuck; DROP TRIGGER stuck_too; DROP VIEW for_ever";
 
-fn spawn(setup: &Setup, namespace: &str) -> Child {
+/// It would go on for ever.
+struct Stuck(Child);
+
+impl Drop for Stuck {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+fn spawn(setup: &Setup, namespace: &str) -> Stuck {
     let variable = |key: &str| format!("HEADCOUNT__NAMESPACES__{}", key.to_uppercase());
     let data = setup.data_dir();
-    Command::new(HEADCOUNT)
+    let child = Command::new(HEADCOUNT)
         .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir"])
         .arg(data)
         .current_dir(setup.scratch())
@@ -194,7 +204,8 @@ fn spawn(setup: &Setup, namespace: &str) -> Child {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Stuck(child)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,10 +218,9 @@ async fn a_removal_that_was_killed_goes_on_at_the_next_start() {
         let partitions = files::partitions(&setup.data_dir());
         partitions.iter().for_each(|file| files::execute(&setup.data_dir(), file, STUCK));
         let before = rows(&setup, &[table]);
-        let mut child = spawn(&setup, namespace);
+        let child = spawn(&setup, namespace);
         eventually("a part of it is removed", || rows(&setup, &[table]) < before);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(child);
         let left = rows(&setup, &[table]);
         assert!(0 < left && left < before, "{left} of {before}");
         partitions.iter().for_each(|file| files::execute(&setup.data_dir(), file, FREE));
