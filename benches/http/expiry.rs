@@ -21,7 +21,7 @@ use crate::tally::Tally;
 /// Holds that are made with the same `ttlMs`: so few that they end within a fraction of a second.
 const SLICE: u64 = 2_000;
 /// Holds a second that are surely made: how far away the end is set.
-const SLOWEST: u64 = 3_000;
+const SLOWEST: u64 = 1_000;
 /// Connections of the neighbour: a load that leaves the partition idle in between.
 const CONNECTIONS: usize = 8;
 const IDLE: Duration = Duration::from_secs(5);
@@ -34,7 +34,6 @@ const CHUNK: f64 = 128.0;
 pub fn measure(holds: u64, settings: &Settings) -> Result<(), Failure> {
     let dir = tempfile::Builder::new().prefix("headcount-bench-").tempdir_in(&settings.dir)?;
     let process = Process::start(Server::Roomy, dir.path())?;
-    let mut metrics = Client::connect(process.admin)?;
     let neighbour = neighbour_of("mass");
     let end = Instant::now() + IDLE + Duration::from_secs(10 + holds / SLOWEST);
 
@@ -77,7 +76,7 @@ pub fn measure(holds: u64, settings: &Settings) -> Result<(), Failure> {
         let tally = look(LOOK)?;
         elapsed += tally.elapsed;
         during.merge(&tally);
-        swept = expired(&mut metrics)?;
+        swept = expired(&process)?;
     }
     during.elapsed = elapsed;
     let batch_ms = started.elapsed().as_secs_f64() * 1e3 / (made as f64 / CHUNK);
@@ -129,7 +128,9 @@ fn neighbour_of(name: &str) -> String {
     names.find(|other| partition(other) == partition(name)).unwrap_or_default()
 }
 
-fn expired(metrics: &mut Client) -> Result<u64, Failure> {
+fn expired(process: &Process) -> Result<u64, Failure> {
+    // A connection that was idle meanwhile would be closed by now.
+    let mut metrics = Client::connect(process.admin)?;
     let (_, text) = metrics.send("GET /metrics")?;
     let series = "headcount_reservations_total{outcome=\"expired\"} ";
     let found =
