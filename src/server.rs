@@ -5,6 +5,7 @@
 //! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
+mod removal;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,6 +52,19 @@ pub enum Error {
     /// The data directory.
     #[error(transparent)]
     DataDir(#[from] data_dir::Error),
+    /// A namespace is declared deleted, and not for this data directory.
+    #[error(
+        "namespaces.{namespace}.state is \"deleted\", which removes everything stored in {data_dir} for good: \
+         namespaces.{namespace}.confirm must then be that directory's id (data_id in its manifest.json), and {found}"
+    )]
+    Unconfirmed {
+        /// Which.
+        namespace: &'static str,
+        /// The directory.
+        data_dir: String,
+        /// What `confirm` says.
+        found: String,
+    },
     /// A file in it.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -105,10 +119,13 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
     let mut data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
+    removal::check_confirmed(config, data.manifest())?;
+    let data_id = data.manifest().data_id.clone();
+    let mut summary_store = SqliteSummary::open(&data.summary_file(), &data_id, &config.sqlite)?;
+    removal::from_summary(config, &mut summary_store)?;
     let partitions = Partitions::start(config, &mut data, process.workers.clone())?;
     let (shards, clock) = (partitions.shards.clone(), partitions.clock.clone());
     let manifest = data.manifest();
-    let mut summary_store = SqliteSummary::open(&data.summary_file(), &manifest.data_id, &config.sqlite)?;
     let progress = summary_store.progress(manifest.shards)?;
     let patience = Duration::from_millis(config.server.request_timeout_ms);
     let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress, patience);
@@ -171,7 +188,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         listener.address
     };
     Ok(Running {
-        public: accept((public, router::public(&app, config.server.noop_routes), "public")),
+        public: accept((public, router::public(&app, config), "public")),
         admin: accept((admin, router::admin(&app), "admin")),
         drain_timeout: Duration::from_millis(config.server.drain_timeout_ms),
         draining,

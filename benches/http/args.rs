@@ -17,6 +17,7 @@ Usage: cargo bench --bench http -- [FLAGS]
   --connections N   keep-alive connections, one request in flight each (256)
   --threads N       threads of the load generator (1)
   --only A,B        only these sides, or families of them (noop: noop-likes and noop-reservations)
+  --expiry N        instead of all that: what one workshop notices while N holds of another one end in the same second
   --dir DIR         where the data directories are made (the system's temporary directory)
 
 Environment: HEADCOUNT_BIN, the server to measure, if not the one that cargo built.
@@ -25,6 +26,8 @@ Environment: HEADCOUNT_BIN, the server to measure, if not the one that cargo bui
 /// What the executable was started for.
 pub enum Command {
     Measure(Settings),
+    /// So many holds that end together.
+    Expiry(u64, Settings),
     /// A child that is the bare axum program, on this port.
     Bare(u16),
     /// A child that is the canned responder, on this port.
@@ -71,6 +74,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
     };
     let mut settings = Settings::full();
     let mut args = std::iter::once(first).chain(args);
+    let mut expiry = None;
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
         match flag.as_str() {
@@ -86,12 +90,16 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
             "--warm-up" => settings.warm_up = seconds(&flag, &value()?, 0.0)?,
             "--connections" => settings.connections = within(&flag, value()?.parse()?, 1, 8192)?,
             "--threads" => settings.threads = within(&flag, value()?.parse()?, 1, 64)?,
+            "--expiry" => expiry = Some(within(&flag, value()?.parse()?, 1_000, 1_000_000)?),
             "--dir" => settings.dir = value()?.into(),
             "--only" => settings.sides = only(&value()?)?,
             _ => return Err(format!("unknown flag {flag}; --help lists them").into()),
         }
     }
-    Ok(Command::Measure(settings))
+    Ok(match expiry {
+        Some(holds) => Command::Expiry(holds, settings),
+        None => Command::Measure(settings),
+    })
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(flag: &str, value: T, least: T, most: T) -> Result<T, Failure> {

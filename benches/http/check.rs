@@ -15,6 +15,7 @@ pub fn verify(side: &Side, address: SocketAddr, run: u64, last: &Tally, all: &Ta
         Check::Nothing => Ok(()),
         Check::Totals => totals(side, address, &all.met_by_item),
         Check::Seats => seats(side, address, &in_run(HOT_WORKSHOP, run), last),
+        Check::Confirmed => confirmed(side, address, &in_run(HOT_WORKSHOP, run), last),
     }
 }
 
@@ -39,6 +40,13 @@ fn seats(side: &Side, address: SocketAddr, workshop: &str, answered: &Tally) -> 
     let rejected = count(&status, "rejectedRequests")?;
     same(side, workshop, "reserved", reserved, "201 answers", answered.all.status(201))?;
     same(side, workshop, "rejectedRequests", rejected, "409 answers", answered.all.status(409))
+}
+
+fn confirmed(side: &Side, address: SocketAddr, workshop: &str, answered: &Tally) -> Result<(), Failure> {
+    let status = Client::connect(address)?.json(&format!("GET {workshop}/status"))?;
+    same(side, workshop, "reserved", count(&status, "reserved")?, "confirmations", answered.all.status(200))?;
+    // Left out where there is none.
+    same(side, workshop, "held", status["held"].as_u64().unwrap_or(0), "holds without one", 0)
 }
 
 fn same(side: &Side, path: &str, name: &str, stored: u64, what: &str, answered: u64) -> Result<(), Failure> {

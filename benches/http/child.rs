@@ -20,6 +20,8 @@ pub struct Process {
     child: Child,
     pub server: Server,
     pub address: SocketAddr,
+    /// Of headcount: where its metrics are.
+    pub admin: SocketAddr,
     log: PathBuf,
 }
 
@@ -32,21 +34,21 @@ impl Process {
             Server::Roomy => ("roomy", "1000000"),
             Server::Full => ("full", "4"),
         };
-        let address = free_address()?;
+        let (address, admin) = (free_address()?, free_address()?);
         let mut command = match server {
             Server::Echo | Server::Bare => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.arg(format!("--{name}")).arg(address.port().to_string());
                 command
             }
-            Server::Roomy | Server::Full => headcount(address, &dir.join(name), capacity)?,
+            Server::Roomy | Server::Full => headcount(address, admin, &dir.join(name), capacity),
         };
         let log = dir.join(format!("{name}.log"));
         let output = File::create(&log)?;
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child =
             command.spawn().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
-        let mut process = Self { child, server, address, log };
+        let mut process = Self { child, server, address, admin, log };
         process.wait_until_ready()?;
         Ok(process)
     }
@@ -112,17 +114,17 @@ impl Drop for Process {
 }
 
 /// headcount with its shipped defaults, but for the no-op routes and the seats that the side needs.
-fn headcount(listen: SocketAddr, data_dir: &Path, capacity: &str) -> Result<Command, Failure> {
+fn headcount(listen: SocketAddr, admin: SocketAddr, data_dir: &Path, capacity: &str) -> Command {
     let mut command = Command::new(headcount_path());
     command
         .arg("serve")
         .args(["--listen", &listen.to_string()])
-        .args(["--admin-listen", &free_address()?.to_string()])
+        .args(["--admin-listen", &admin.to_string()])
         .arg("--data-dir")
         .arg(data_dir)
         .env("HEADCOUNT__SERVER__NOOP_ROUTES", "true")
         .env("HEADCOUNT__RESERVATIONS__DEFAULT_CAPACITY", capacity);
-    Ok(command)
+    command
 }
 
 /// `HEADCOUNT_BIN`, else what cargo built along with this bench.

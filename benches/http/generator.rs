@@ -44,6 +44,8 @@ pub struct Plan {
     pub warm_up: Duration,
     pub length: Length,
     pub request: Request,
+    /// Sent once the request was a success, under the same number; the two then count as one.
+    pub then: Option<Request>,
     pub expect: Expect,
     /// The number of distinct items that requests may fall on.
     pub items: usize,
@@ -142,7 +144,7 @@ impl Lane {
                 let stream = TcpStream::from_std(stream)?;
                 connections.push(tokio::task::spawn_local(connection(
                     stream,
-                    plan.request.clone(),
+                    (plan.request.clone(), plan.then.clone()),
                     Rc::clone(&lane),
                 )));
             }
@@ -185,14 +187,23 @@ impl Lane {
     }
 }
 
-/// One connection: a request, its answer, and again. The last answer is always awaited, so every request is counted.
-async fn connection(mut stream: TcpStream, mut request: Request, lane: Rc<Lane>) -> io::Result<()> {
+/// One connection: a request, its answer, what follows it, and again. The last answer is always awaited, so every request is counted.
+async fn connection(
+    mut stream: TcpStream,
+    (mut request, mut then): (Request, Option<Request>),
+    lane: Rc<Lane>,
+) -> io::Result<()> {
     let mut buffer = vec![0; ANSWER_MAX];
     let mut sent = Instant::now();
     while let Some(number) = lane.next_number(sent) {
         let item = request.number(number);
         write_all(&mut stream, request.bytes()).await?;
-        let head = read_answer(&mut stream, &mut buffer).await?;
+        let mut head = read_answer(&mut stream, &mut buffer).await?;
+        if let (Some(then), 200..300) = (&mut then, head.status) {
+            then.number(number);
+            write_all(&mut stream, then.bytes()).await?;
+            head = read_answer(&mut stream, &mut buffer).await?;
+        }
         // One reading of the clock a request: an answer's end is the next request's start.
         let answered = Instant::now();
         lane.record(sent, answered, item, head, &buffer[head.body_at..head.end()]);

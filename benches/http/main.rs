@@ -9,6 +9,7 @@ mod check;
 mod child;
 mod client;
 mod echo;
+mod expiry;
 mod generator;
 mod histogram;
 mod machine;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Measure(settings) => measure(&settings),
+        Command::Expiry(holds, settings) => expiry::measure(holds, &settings),
         Command::Bare(port) => Ok(bare::serve(port)?),
         Command::Echo(port) => Ok(echo::serve(port)?),
         Command::Help => {
@@ -143,6 +145,7 @@ impl Bench<'_> {
                 side.body,
                 Some(Arc::clone(&self.zipf)),
             ),
+            then: side.then.map(|line| Request::new(&sides::in_run(line, self.runs), "", None)),
             expect: side.expect,
             items: side.items(),
             // A range of its own for each run, more than any run can use.

@@ -22,12 +22,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// Builds a request of `line` (`POST /likes/hot`) and `body` (empty for none), in which the two marks may stand once each.
+    /// Builds a request of `line` (`POST /likes/hot`) and `body` (empty for none); in the two together each mark may stand
+    /// once.
     pub fn new(line: &str, body: &str, items: Option<Arc<Zipf>>) -> Self {
         let body = body.replace(ID_MARK, &"0".repeat(ID_WIDTH));
-        let id_in_body = body.find(&"0".repeat(ID_WIDTH));
         let item_at = line.find(ITEM_MARK);
-        let line = line.replace(ITEM_MARK, &"0".repeat(ITEM_WIDTH));
+        let line = line.replace(ITEM_MARK, &"0".repeat(ITEM_WIDTH)).replace(ID_MARK, &"0".repeat(ID_WIDTH));
 
         let head = if body.is_empty() {
             format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
@@ -36,8 +36,9 @@ impl Request {
             let kind = "content-type: application/json";
             format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n{kind}\r\ncontent-length: {length}\r\n\r\n")
         };
-        let id_at = id_in_body.map(|at| head.len() + at);
-        Self { bytes: (head + &body).into_bytes(), id_at, item_at, items }
+        let whole = head + &body;
+        let id_at = whole.find(&"0".repeat(ID_WIDTH));
+        Self { bytes: whole.into_bytes(), id_at, item_at, items }
     }
 
     /// Makes this the request number `number`, and returns the item it is for (0 where there is only one).

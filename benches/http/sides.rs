@@ -10,6 +10,8 @@ pub struct Side {
     pub server: Server,
     pub line: &'static str,
     pub body: &'static str,
+    /// A second request, after each that succeeded.
+    pub then: Option<&'static str>,
     pub expect: Expect,
     /// The side that bounds this one from above: the table shows the ratio.
     pub ceiling: Option<&'static str>,
@@ -37,10 +39,13 @@ pub enum Check {
     Totals,
     /// `reserved` is the number of 201s of this run, `rejectedRequests` that of its 409s.
     Seats,
+    /// `reserved` is the number of 200s of this run, each of them confirmed, and nothing is held.
+    Confirmed,
 }
 
 const USER: &str = r#"{"userId":"u<id>"}"#;
 const SEAT: &str = r#"{"requestId":"r-<id>","seats":1}"#;
+const HOLD: &str = r#"{"requestId":"r-<id>","seats":1,"hold":true}"#;
 const CHANGED: Expect = Expect::Body(br#""changed":true"#);
 
 pub const HOT_LIKES: &str = "/likes/hot";
@@ -49,12 +54,13 @@ pub const READ_LIKES: &str = "/likes/read";
 pub const HOT_WORKSHOP: &str = "/workshops/hot-<run>";
 const RUN_MARK: &str = "<run>";
 
-pub static SIDES: [Side; 9] = [
+pub static SIDES: [Side; 10] = [
     Side {
         name: "echo",
         server: Server::Echo,
         line: "POST /likes/hot",
         body: USER,
+        then: None,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -64,6 +70,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Bare,
         line: "POST /likes/hot",
         body: USER,
+        then: None,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -73,6 +80,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "POST /noop/likes/hot",
         body: USER,
+        then: None,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -82,6 +90,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "POST /likes/hot",
         body: USER,
+        then: None,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,
@@ -91,6 +100,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "POST /noop/workshops/hot/reservations",
         body: SEAT,
+        then: None,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -100,15 +110,27 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "POST /workshops/hot-<run>/reservations",
         body: SEAT,
+        then: None,
         expect: Expect::Status(201),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
+    },
+    Side {
+        name: "hold-confirm",
+        server: Server::Roomy,
+        line: "POST /workshops/hot-<run>/reservations",
+        body: HOLD,
+        then: Some("POST /workshops/hot-<run>/reservations/r-<id>/confirm"),
+        expect: Expect::Body(br#""state":"confirmed""#),
+        ceiling: Some("reservations"),
+        check: Check::Confirmed,
     },
     Side {
         name: "full-reservations",
         server: Server::Full,
         line: "POST /workshops/hot-<run>/reservations",
         body: SEAT,
+        then: None,
         expect: Expect::Status(409),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
@@ -118,6 +140,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "GET /likes/read",
         body: "",
+        then: None,
         expect: Expect::Body(br#""total":"#),
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -127,6 +150,7 @@ pub static SIDES: [Side; 9] = [
         server: Server::Roomy,
         line: "POST /likes/i<item>",
         body: USER,
+        then: None,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,

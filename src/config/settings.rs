@@ -6,6 +6,7 @@ mod counts;
 mod engine;
 mod faults;
 mod log;
+mod namespaces;
 mod rooms;
 mod server;
 mod storage;
@@ -18,6 +19,7 @@ pub use engine::{Actors, Batch, Clock, Mailbox};
 #[cfg(debug_assertions)]
 pub use faults::Faults;
 pub use log::{Log, LogFormat, LogLevel};
+pub use namespaces::{Namespace, NamespaceState, Namespaces};
 pub use rooms::{RoomHistory, Rooms};
 pub use server::Server;
 pub use storage::{Sqlite, Storage, Synchronous};
@@ -50,6 +52,8 @@ pub struct Config {
     pub reservations: Reservations,
     /// The rooms feature.
     pub rooms: Rooms,
+    /// Which parts of the data are kept at all.
+    pub namespaces: Namespaces,
     /// Who may call.
     pub auth: Auth,
     /// What is logged, and how.
@@ -73,6 +77,7 @@ impl Config {
         ("rollup", Rule::Section(Rollup::KEYS)),
         ("reservations", Rule::Section(Reservations::KEYS)),
         ("rooms", Rule::Section(Rooms::KEYS)),
+        ("namespaces", Rule::Section(Namespaces::KEYS)),
         ("auth", Rule::Section(Auth::KEYS)),
         ("log", Rule::Section(Log::KEYS)),
         ("clock", Rule::Section(Clock::KEYS)),

@@ -10,6 +10,7 @@ pub mod auth;
 mod body;
 mod bookings;
 mod changes;
+mod deleted;
 mod events;
 mod fields;
 mod health;

@@ -20,9 +20,10 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    bookings, changes, events, health, likes, noop, openapi, path, reservations, rooms, sets, workshops,
+    bookings, changes, deleted, events, health, likes, noop, openapi, path, reservations, rooms, sets,
+    workshops,
 };
-use crate::config::Config;
+use crate::config::{Config, Namespaces};
 use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
@@ -136,9 +137,10 @@ impl Deref for App {
     }
 }
 
-/// The public listener's routes.
-pub fn public(app: &App, noop_routes: bool) -> Router {
-    let (router, mut document) = documented().split_for_parts();
+/// The public listener's routes, without those of what is declared deleted.
+pub fn public(app: &App, config: &Config) -> Router {
+    let namespaces = &config.namespaces;
+    let (router, mut document) = documented(namespaces).split_for_parts();
     openapi::fit(&mut document, &app.limits, !app.keys.is_empty());
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
@@ -148,19 +150,43 @@ pub fn public(app: &App, noop_routes: bool) -> Router {
         // Streams: OpenAPI has no words for what they carry.
         .route("/rooms/{room}/socket", get(rooms::socket::socket))
         .route("/rooms/{room}/events", get(rooms::events::events));
-    if noop_routes {
+    for (name, namespace) in [
+        ("likes", &namespaces.likes),
+        ("workshops", &namespaces.workshops),
+        ("reservations", &namespaces.workshops),
+    ] {
+        if namespace.is_deleted() {
+            router = router.merge(deleted::routes(name));
+        }
+    }
+    if config.server.noop_routes {
         router = router.merge(noop::routes());
     }
     finish(router, app)
 }
 
-fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(openapi::base())
+fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
+    let mut router = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
-        .routes(routes!(health::ready))
+        .routes(routes!(health::ready));
+    if !namespaces.likes.is_deleted() {
+        router = router.merge(of_likes());
+    }
+    if !namespaces.workshops.is_deleted() {
+        router = router.merge(of_workshops());
+    }
+    router.merge(of_rooms())
+}
+
+fn of_likes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(likes::totals))
         .routes(routes!(likes::total, likes::post_like, likes::delete))
         .routes(routes!(likes::like, likes::unlike, likes::liked))
+}
+
+fn of_workshops() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(workshops::list))
         .routes(routes!(workshops::configuration, workshops::configure, workshops::delete))
         .routes(routes!(workshops::status))
@@ -175,6 +201,10 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(sets::confirm))
         .routes(routes!(sets::cancel))
         .routes(routes!(sets::extend))
+}
+
+fn of_rooms() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(rooms::members::look))
         .routes(routes!(rooms::members::join))
         .routes(routes!(rooms::members::leave))

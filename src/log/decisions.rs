@@ -1,11 +1,11 @@
-//! The decision log: one line for each reservation decision.
+//! The decision log: one line for each reservation decision, and for everything that becomes of a reservation.
 //!
 //! Through the same writer as every other line and in the same format, but written out by hand: at tens of
 //! thousands of decisions a second, the general formatter took half of a decision's instructions.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tracing_appender::non_blocking::NonBlocking;
 use tracing_subscriber::fmt::format::Writer;
@@ -25,6 +25,25 @@ pub struct Decision<'a> {
     pub replayed: bool,
 }
 
+/// What became of a reservation after its first decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Happened {
+    /// Where.
+    pub workshop: Arc<str>,
+    /// Of which request.
+    pub request: Arc<str>,
+    /// The word of the event in the workshop's log.
+    pub change: &'static str,
+    /// The request's seats.
+    pub seats: i64,
+    /// Seats taken just after.
+    pub reserved: i64,
+    /// The holder's surrogate. Never the name: what is in a log cannot be forgotten.
+    pub holder: Option<i64>,
+    /// When the hold or offer ends, where one begins or goes on.
+    pub expires_at_ms: Option<i64>,
+}
+
 struct DecisionLog {
     writer: NonBlocking,
     format: LogFormat,
@@ -42,6 +61,56 @@ pub fn decided(decision: &Decision<'_>) {
     if let Some(log) = LOG.get() {
         let line = line(decision, log.format);
         let _dropped_and_counted = log.writer.clone().write_all(line.as_bytes());
+    }
+}
+
+/// Whether anybody writes decisions down.
+#[must_use]
+pub fn are_logged() -> bool {
+    LOG.get().is_some()
+}
+
+impl Happened {
+    /// Logs it; likewise.
+    pub fn log(&self) {
+        if let Some(log) = LOG.get() {
+            let _dropped_and_counted = log.writer.clone().write_all(self.line(log.format).as_bytes());
+        }
+    }
+
+    fn line(&self, format: LogFormat) -> String {
+        let Self { workshop, request, change, seats, reserved, holder, expires_at_ms } = self;
+        let mut line = String::with_capacity(256);
+        if format == LogFormat::Json {
+            line.push_str(r#"{"timestamp":""#);
+        }
+        // As above: nothing here needs an escape, and writing to a String cannot fail.
+        let _infallible = SystemTime.format_time(&mut Writer::new(&mut line));
+        let optional = [("holder", *holder), ("expiresAt", *expires_at_ms)];
+        let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        match format {
+            LogFormat::Json => {
+                let _infallible = write!(
+                    line,
+                    r#"","level":"INFO","event":"reservation_changed","workshop":"{workshop}","requestId":"{request}","change":"{change}","seats":{seats},"reserved":{reserved}"#
+                );
+                for (name, value) in optional {
+                    let _infallible = write!(line, r#","{name}":{value}"#);
+                }
+                line.push_str(r#","target":"headcount::decisions"}"#);
+            }
+            LogFormat::Human => {
+                let _infallible = write!(
+                    line,
+                    r#"  INFO headcount::decisions: event="reservation_changed" workshop="{workshop}" requestId="{request}" change="{change}" seats={seats} reserved={reserved}"#
+                );
+                for (name, value) in optional {
+                    let _infallible = write!(line, " {name}={value}");
+                }
+            }
+        }
+        line.push('\n');
+        line
     }
 }
 
@@ -72,6 +141,27 @@ fn line(decision: &Decision<'_>, format: LogFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_happened_is_json_and_names_nobody() {
+        let mut happened = Happened {
+            workshop: "launch-day".into(),
+            request: "request-1".into(),
+            change: "offered",
+            seats: 2,
+            reserved: 4,
+            holder: Some(7),
+            expires_at_ms: Some(99),
+        };
+        let json: serde_json::Value = serde_json::from_str(&happened.line(LogFormat::Json)).unwrap();
+        assert_eq!((json["holder"].as_i64(), json["expiresAt"].as_i64()), (Some(7), Some(99)));
+        assert_eq!((&json["change"], &json["event"]), (&"offered".into(), &"reservation_changed".into()));
+        assert!(happened.line(LogFormat::Human).ends_with("reserved=4 holder=7 expiresAt=99\n"));
+        (happened.holder, happened.expires_at_ms) = (None, None);
+        let json: serde_json::Value = serde_json::from_str(&happened.line(LogFormat::Json)).unwrap();
+        assert!(json.get("holder").is_none() && json["reserved"] == 4);
+        assert!(happened.line(LogFormat::Human).ends_with("reserved=4\n"));
+    }
 
     #[test]
     fn a_line_is_json_with_every_field() {

@@ -11,6 +11,16 @@ use super::Refusal;
 pub struct Reply<T> {
     sender: oneshot::Sender<Result<T, Refusal>>,
     outcome: Option<T>,
+    afterwards: Option<Afterwards>,
+}
+
+/// What is to be done once the gate is open.
+struct Afterwards(Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Afterwards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Afterwards(…)")
+    }
 }
 
 /// The caller's end of one question.
@@ -21,13 +31,19 @@ pub struct Answer<T>(oneshot::Receiver<Result<T, Refusal>>);
 #[must_use]
 pub fn reply<T>() -> (Reply<T>, Answer<T>) {
     let (sender, receiver) = oneshot::channel();
-    (Reply { sender, outcome: None }, Answer(receiver))
+    (Reply { sender, outcome: None, afterwards: None }, Answer(receiver))
 }
 
 impl<T> Reply<T> {
     /// Keeps the outcome behind the gate; a batch that is decided again replaces it.
     pub fn set(&mut self, outcome: T) {
         self.outcome = Some(outcome);
+    }
+
+    /// Does this when the gate opens, and never if it does not: for what must not be told before its commit is durable
+    /// and is nobody's answer. A batch that is decided again replaces it.
+    pub fn then(&mut self, afterwards: impl FnOnce() + Send + 'static) {
+        self.afterwards = Some(Afterwards(Box::new(afterwards)));
     }
 
     /// What waits behind the gate, if anything.
@@ -40,6 +56,9 @@ impl<T> Reply<T> {
     pub fn release(self) {
         // A workload that leaves a command undecided has a bug; the caller must not read it as done.
         let _gone = self.sender.send(self.outcome.ok_or(Refusal::OutcomeUnknown));
+        if let Some(Afterwards(afterwards)) = self.afterwards {
+            afterwards();
+        }
     }
 
     /// Answers with an error instead.

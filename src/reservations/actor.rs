@@ -12,6 +12,7 @@ use super::decide::{Defaults, Due};
 use super::feeds::Feeds;
 use super::sets;
 use super::types::{RequestId, WorkshopName};
+use crate::log::decisions::Happened;
 use crate::partition::{Decided, Resident};
 use crate::store::bookings::{EventKind, Filter, Listed, ListedPage};
 use crate::store::reservations::{AttemptKey, Workshop, WorkshopKey};
@@ -30,6 +31,8 @@ pub struct ReservationActors {
     alarm: Alarm,
     /// To be told of once they are committed.
     uncommitted: Uncommitted,
+    /// For the decision log, once it is durable: behind the gate of the next reply.
+    pub(super) unlogged: Vec<Happened>,
 }
 
 /// What is kept in memory of a workshop.
@@ -82,6 +85,7 @@ impl ReservationActors {
             feeds: setup.feeds,
             alarm: setup.alarm,
             uncommitted: Uncommitted::default(),
+            unlogged: Vec::new(),
         }
     }
 
@@ -131,6 +135,9 @@ impl ReservationActors {
         }
         if batch.save(self, store, now_ms)? == Saved::Conflict {
             return Ok(Decided::Conflict);
+        }
+        if let Some(first) = commands.first_mut() {
+            first.log_afterwards(std::mem::take(&mut self.unlogged));
         }
         for (command, outcome) in commands.iter_mut().zip(outcomes) {
             match (&mut **command, outcome) {
@@ -186,7 +193,10 @@ impl ReservationActors {
                 reply.set(list_workshops(store, after, *limit, now_ms)?);
             }
             Command::Sweep { reply } => match self.sweep(store, now_ms)? {
-                Some(swept) => reply.set(swept),
+                Some(swept) => {
+                    reply.set(swept);
+                    command.log_afterwards(std::mem::take(&mut self.unlogged));
+                }
                 None => return Ok(Decided::Conflict),
             },
             _ => {}
@@ -381,6 +391,7 @@ impl ReservationActors {
     pub fn forget(&mut self) {
         self.workshops.clear();
         self.uncommitted = Uncommitted::default();
+        self.unlogged.clear();
     }
 
     /// Drops what nobody touched for an idle period.

@@ -10,6 +10,7 @@ use super::book::{Shelf, ShelfBook};
 use super::command::{Change, Command, Gone, IfMatch, OrGone, Reserved, Set, View, Wanted};
 use super::decide::{self, Ask, Changed, Configure, Configured, Desk, Due, Settlement, new_workshop};
 use super::types::{HolderName, RequestId, WorkshopName};
+use crate::log::decisions;
 use crate::store::bookings::{HolderKey, Terms};
 use crate::store::reservations::{AttemptKey, ReservationChanges, Workshop, WorkshopChange, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
@@ -300,6 +301,9 @@ impl Batch {
             let Some(key) = touched.key else { continue };
             actors.keep(touched.name.shared(), Kept { key, workshop: touched.now, due: touched.due });
             if !touched.shelf.events.is_empty() {
+                if decisions::are_logged() {
+                    actors.unlogged.extend(touched.shelf.happened(&touched.name));
+                }
                 actors.happened(&touched.name, touched.shelf.side_effects());
                 // Where nothing is held, nothing ends.
                 let ends_at_ms = Some(touched.due.next_at_ms).filter(|_| touched.now.held > 0);

@@ -4,7 +4,8 @@
 use foldhash::HashMap;
 
 use super::decide::Book;
-use super::types::RequestId;
+use super::types::{RequestId, WorkshopName};
+use crate::log::decisions::Happened;
 use crate::store::bookings::{Booking, DueSeats, Event, EventKind, HolderKey};
 use crate::store::reservations::{Attempt, AttemptKey, ReservationChanges, Workshop, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
@@ -28,6 +29,27 @@ impl Shelf {
         unsaved.sort_unstable();
         unsaved.dedup();
         unsaved
+    }
+
+    /// What is to be said in the decision log beside first decisions, which their commands say.
+    pub(super) fn happened(&self, workshop: &WorkshopName) -> impl Iterator<Item = Happened> {
+        self.events.iter().filter_map(|event| {
+            let is_first = matches!(
+                event.kind,
+                EventKind::Accepted | EventKind::Rejected | EventKind::Held | EventKind::Waiting
+            );
+            let request = event.request.clone().filter(|_| !is_first)?;
+            let booking = self.bookings.get(&*request).and_then(Option::as_ref);
+            Some(Happened {
+                workshop: workshop.shared(),
+                change: event.kind.as_str(),
+                seats: event.seats,
+                reserved: event.reserved,
+                holder: booking.and_then(|booking| booking.terms.holder).map(|holder| holder.0),
+                expires_at_ms: event.expires_at_ms,
+                request,
+            })
+        })
     }
 
     /// What became of requests that nobody asked about: expiries, offers, waiters passed over.

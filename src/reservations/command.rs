@@ -6,7 +6,7 @@ use super::decide::Settlement;
 pub use super::decide::{Changed, Configure, Configured, Confirm, First, Reserved};
 use super::sets;
 use super::types::{HolderName, RequestId, Seats, WorkshopName};
-use crate::log::decisions::{Decision, decided};
+use crate::log::decisions::{Decision, Happened, decided};
 use crate::metrics::ReservationMetrics;
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::bookings::{Event, ListedPage, State};
@@ -205,6 +205,28 @@ impl Command {
                 | Self::Configure { .. }
                 | Self::Status { .. }
         )
+    }
+
+    /// Has the decision log hear of what happened when this command's answer goes out: of all that its batch did, not of
+    /// its own doing alone.
+    pub(super) fn log_afterwards(&mut self, happened: Vec<Happened>) {
+        if happened.is_empty() {
+            return;
+        }
+        let log = move || happened.iter().for_each(Happened::log);
+        match self {
+            Self::Reserve { reply, .. } => reply.then(log),
+            Self::Change { reply, .. } => reply.then(log),
+            Self::Configure { reply, .. } => reply.then(log),
+            Self::Status { reply, .. } => reply.then(log),
+            Self::Sweep { reply } => reply.then(log),
+            // They change nothing that is logged.
+            Self::Delete { .. }
+            | Self::Show { .. }
+            | Self::List { .. }
+            | Self::Events { .. }
+            | Self::Workshops { .. } => {}
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod book;
 pub mod command;
 pub mod decide;
 pub mod feeds;
+pub mod removal;
 pub mod sets;
 pub mod sweeper;
 pub mod types;

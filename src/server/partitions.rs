@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::Error;
+use super::{Error, removal};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::engine::{Command, Engine};
@@ -57,6 +57,7 @@ impl Partitions {
         let feeds = Feeds::default();
         let (mut running, mut alarms) = (Vec::new(), Vec::new());
         for (index, mut store) in (0..).zip(stores) {
+            removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
             let alarm = Alarm::new(store.next_due_at_ms()?);
             alarms.push(alarm.clone());
             let engine = engine(store, index, data, config, (feeds.clone(), alarm));

@@ -447,6 +447,12 @@ pub trait BookingsStore {
     /// The engine's.
     fn remove_tombstone(&mut self, name: &str) -> Result<(), Error>;
 
+    /// Takes up to `limit` tombstones away, whosever they are; whether there were any.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn remove_tombstones(&mut self, limit: u32) -> Result<bool, Error>;
+
     /// Removes up to `limit` rows of deleted workshops; whether there are more.
     ///
     /// # Errors

@@ -133,6 +133,13 @@ pub trait SetsStore {
     /// The engine's.
     fn due_sets(&mut self, now_ms: i64, limit: u32) -> Result<Vec<Arc<str>>, Error>;
 
+    /// Removes up to `limit` sets with their lines, whatever became of them, and once there is none, as many names
+    /// that nothing stands behind; whether there may be more.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn remove_sets(&mut self, limit: u32) -> Result<bool, Error>;
+
     /// When the next hold of a set ends, in ms since 1970, whether that is over or not.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! kill -9 under load, round after round over one data directory, so that damage would add up.
+//! kill -9 under load (likes, plain reservations, holds, confirmations, cancellations, waiters), round after round over
+//! one data directory, so that damage would add up.
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.
 
@@ -25,6 +26,12 @@ async fn what_was_answered_outlives_every_kill_nine() {
     }
     let service = setup.start();
     history.assert_kept(&service.client, Replay::All).await;
+    // Chance has led requests everywhere.
+    let states = history.states();
+    println!("bookings: {states:?}");
+    for state in ["held", "confirmed", "cancelled", "expired", "waiting", "offered", "rejected", "accepted"] {
+        assert!(rounds < 10 || states.contains_key(state), "{state}: {states:?}, {}", history.rng);
+    }
     let audits = async {
         for _ in 0..3 {
             let setup = setup.clone();

@@ -22,7 +22,8 @@ pub fn forward(setup: &Setup, passed_ms: i64) {
     }
 }
 
-fn wall_ms() -> i64 {
+/// The time here, which a service's goes beside.
+pub fn wall_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
 }

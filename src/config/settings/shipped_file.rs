@@ -5,32 +5,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 use super::*;
+use crate::config::rule::join;
 
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/headcount.toml"));
 
 /// What the file leaves out because absence means something.
-const COMMENTED_OUT: [&str; 4] = ["auth.keys", "likes.shards", "server.worker_threads", "storage.partitions"];
+const COMMENTED_OUT: [&str; 6] = [
+    "auth.keys",
+    "likes.shards",
+    "namespaces.likes.confirm",
+    "namespaces.workshops.confirm",
+    "server.worker_threads",
+    "storage.partitions",
+];
 
 /// The rule of every setting, by its dotted key.
 fn rules() -> BTreeMap<String, &'static Rule> {
-    let keys = |rule: &'static Rule| match rule {
-        Rule::Section(keys) => *keys,
-        other => panic!("{other:?} where a section was expected"),
-    };
-    let sections = keys(const { &Config::RULE }).iter();
-    sections
-        .flat_map(|(section, rule)| {
-            keys(rule).iter().map(move |(key, rule)| (format!("{section}.{key}"), rule))
-        })
-        .collect()
+    fn below(at: &str, rule: &'static Rule, found: &mut BTreeMap<String, &'static Rule>) {
+        match rule {
+            Rule::Section(keys) => keys.iter().for_each(|(key, rule)| below(&join(at, key), rule, found)),
+            rule => drop(found.insert(at.to_owned(), rule)),
+        }
+    }
+    let mut found = BTreeMap::new();
+    below("", const { &Config::RULE }, &mut found);
+    found
 }
 
 fn keys_of(settings: &Table) -> BTreeSet<String> {
-    let names = |(section, value): (&String, &Value)| {
-        let keys = value.as_table().unwrap().keys();
-        keys.map(|key| format!("{section}.{key}")).collect::<Vec<_>>()
-    };
-    settings.iter().flat_map(names).collect()
+    fn below(at: &str, value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Table(table) => table.iter().for_each(|(key, value)| below(&join(at, key), value, found)),
+            _ => drop(found.insert(at.to_owned())),
+        }
+    }
+    let mut found = BTreeSet::new();
+    settings.iter().for_each(|(key, value)| below(key, value, &mut found));
+    found
+}
+
+/// Settings in which this one is set.
+fn setting(key: &str, value: &Value) -> Table {
+    toml::from_str(&format!("{key} = {value}")).unwrap()
+}
+
+fn value_of(settings: &Table, key: &str) -> Value {
+    let mut names = key.split('.');
+    let first = settings[names.next().unwrap()].clone();
+    names.fold(first, |at, name| at[name].clone())
 }
 
 /// The defaults with everything optional present, so that serializing shows every key there is.
@@ -39,6 +61,8 @@ fn full() -> Config {
     config.server.worker_threads = Some(2);
     config.storage.partitions = Some(2);
     config.likes.shards = Some(16);
+    config.namespaces.likes.confirm = Some("0123456789abcdef".to_owned());
+    config.namespaces.workshops.confirm = config.namespaces.likes.confirm.clone();
     config
 }
 
@@ -84,7 +108,7 @@ fn the_commented_out_settings_work_once_they_are_switched_on() {
 #[test]
 fn the_shipped_file_words_every_rule_as_an_error_would() {
     for (key, rule) in rules().into_iter().filter(|(key, _)| !key.starts_with("faults.")) {
-        let (section, name) = key.split_once('.').unwrap();
+        let (section, name) = key.rsplit_once('.').unwrap();
         let (_, rest) = SHIPPED.split_once(&format!("\n[{section}]\n")).unwrap();
         let lines: Vec<&str> = rest.lines().take_while(|line| !line.starts_with('[')).collect();
         let sets = |line: &&str| line.trim_start_matches("# ").starts_with(&format!("{name} = "));
@@ -105,12 +129,9 @@ fn whatever_a_rule_allows_its_setting_holds() {
             Rule::Word(words) => words.iter().map(|word| (*word).into()).collect(),
             _ => continue,
         };
-        let (section, name) = key.split_once('.').unwrap();
         for value in allowed {
-            let inner = Table::from_iter([(name.to_owned(), value.clone())]);
-            let settings = Table::from_iter([(section.to_owned(), inner.into())]);
-            let config: Config = settings.try_into().unwrap();
-            assert_eq!(Table::try_from(&config).unwrap()[section][name], value, "{key}");
+            let config: Config = setting(&key, &value).try_into().unwrap();
+            assert_eq!(value_of(&Table::try_from(&config).unwrap(), &key), value, "{key}");
         }
     }
 }

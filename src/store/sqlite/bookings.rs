@@ -243,6 +243,13 @@ impl BookingsStore for SqliteStore {
         Ok(())
     }
 
+    fn remove_tombstones(&mut self, limit: u32) -> Result<bool, Error> {
+        let mut delete = self.connection.prepare_cached(
+            "DELETE FROM workshop_tombstones WHERE name IN (SELECT name FROM workshop_tombstones LIMIT ?1)",
+        )?;
+        Ok(delete.execute([limit])? > 0)
+    }
+
     fn sweep_workshops(&mut self, limit: u32) -> Result<bool, Error> {
         let dead: Option<i64> = self
             .connection

@@ -5,6 +5,7 @@ mod journal;
 mod likes;
 pub mod open;
 mod pending;
+mod removal;
 mod reservations;
 mod rooms;
 mod sets;

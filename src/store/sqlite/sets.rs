@@ -109,6 +109,25 @@ impl SetsStore for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn remove_sets(&mut self, limit: u32) -> Result<bool, Error> {
+        let first = "(SELECT request_id FROM sets ORDER BY request_id LIMIT ?1)";
+        let lines = format!("DELETE FROM set_lines WHERE request_id IN {first}");
+        self.connection.prepare_cached(&lines)?.execute([limit])?;
+        let sets = format!("DELETE FROM sets WHERE request_id IN {first}");
+        if self.connection.prepare_cached(&sets)?.execute([limit])? > 0 {
+            return Ok(true);
+        }
+        let names = self
+            .connection
+            .prepare_cached(
+                "DELETE FROM holders WHERE holder_id IN (
+                   SELECT holder_id FROM holders AS h
+                   WHERE NOT EXISTS (SELECT 1 FROM bookings AS b WHERE b.holder_id = h.holder_id) LIMIT ?1)",
+            )?
+            .execute([limit])?;
+        Ok(names > 0)
+    }
+
     fn next_set_due_at_ms(&mut self) -> Result<Option<i64>, Error> {
         let mut select = self
             .connection

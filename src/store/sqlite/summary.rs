@@ -42,6 +42,22 @@ impl SqliteSummary {
         Ok(Self { connection, file: file.to_owned() })
     }
 
+    /// Removes every total and every deletion that is not finished, `chunk` rows a transaction. The roll-up starts again:
+    /// what the shards still count, it carries.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn remove_totals(&mut self, chunk: u32) -> Result<(), Error> {
+        self.connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
+        self.connection.execute("DELETE FROM watermarks", [])?;
+        for (table, key) in [("deletions", "item"), ("summary", "item")] {
+            let sql = format!("DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} LIMIT ?1)");
+            while self.connection.prepare_cached(&sql)?.execute([chunk])? > 0 {}
+        }
+        open::checkpoint(&self.connection)?;
+        Ok(self.connection.pragma_update_and_check(None, "secure_delete", "OFF", |_| Ok(()))?)
+    }
+
     /// A reader beside this writer.
     ///
     /// # Errors

@@ -1,7 +1,10 @@
 //! One client: does something at random, waits for the answer, notes it, goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use headcount::store::bookings::State;
+
+use super::bookings::{self, Booking, Change};
 use super::requests::{Known, Request};
 use super::{CALLERS, ITEMS, Replay, Rng, USERS, until_answered, user};
 use crate::client::{Answer, Client};
@@ -9,15 +12,30 @@ use crate::client::{Answer, Client};
 /// Older decisions that are asked for again after each round.
 const OLDER_REPLAYS: usize = 25;
 
+/// The latest bookings of a caller, which it confirms and cancels.
+const IN_HAND: u64 = 12;
+
 pub struct Caller {
     number: usize,
     rng: Rng,
     pairs: Vec<Pair>,
     pub requests: Vec<Request>,
+    pub bookings: Vec<Booking>,
+    /// Workshops that it knows to be set up for bookings.
+    configured: BTreeSet<String>,
     /// Answers that contradict what was known, in words.
     pub contradictions: Vec<String>,
     /// Problems met, by word.
     pub refusals: BTreeMap<String, u64>,
+}
+
+/// Where a round's requests go.
+#[derive(Clone)]
+pub struct Workshops {
+    /// For seats and nothing else.
+    pub plain: Vec<String>,
+    /// For holds and waiting.
+    pub booked: Vec<String>,
 }
 
 /// A user and an item that this caller alone brings together and apart.
@@ -48,20 +66,32 @@ impl Caller {
             liked: Some(false),
         };
         let pairs = mine.map(pair).collect();
-        let (requests, contradictions) = (Vec::new(), Vec::new());
-        Self { number, rng, pairs, requests, contradictions, refusals: BTreeMap::new() }
+        Self {
+            number,
+            rng,
+            pairs,
+            requests: Vec::new(),
+            bookings: Vec::new(),
+            configured: BTreeSet::new(),
+            contradictions: Vec::new(),
+            refusals: BTreeMap::new(),
+        }
     }
 
     /// One request; whether the service is still there.
-    pub async fn step(&mut self, client: &Client, workshops: &[String]) -> bool {
-        match self.rng.below(10) {
+    pub async fn step(&mut self, client: &Client, workshops: &Workshops) -> bool {
+        match self.rng.below(15) {
             0..6 => self.like(client).await,
+            10..15 => {
+                let workshop = self.rng.pick(&workshops.booked).clone();
+                self.book(client, workshop).await
+            }
             9 if !self.requests.is_empty() => {
                 let any = self.rng.below(self.requests.len() as u64);
                 self.reserve(client, usize::try_from(any).unwrap()).await
             }
             _ => {
-                let workshop = self.rng.pick(workshops).clone();
+                let workshop = self.rng.pick(&workshops.plain).clone();
                 let id = format!("request-{}-{}", self.number, self.requests.len());
                 let seats = 1 + i64::try_from(self.rng.below(4)).unwrap();
                 self.requests.push(Request { workshop, id, seats, known: Known::NotDone });
@@ -106,6 +136,88 @@ impl Caller {
             _ => {}
         }
         !matches!(heard, Heard::Nothing)
+    }
+
+    /// Asks for seats on any terms, or confirms or cancels what it asked for before.
+    async fn book(&mut self, client: &Client, workshop: String) -> bool {
+        if !self.configured.contains(&workshop) {
+            let (path, rules) = (format!("/workshops/{workshop}"), bookings::rules(&workshop).to_string());
+            let heard = hear(&mut self.refusals, client.try_send(hyper::Method::PUT, &path, rules).await);
+            if let Heard::Answer(_) = heard {
+                self.configured.insert(workshop);
+            }
+            return !matches!(heard, Heard::Nothing);
+        }
+        let change = match self.rng.below(5) {
+            0 | 1 => Change::Confirm,
+            2 => Change::Cancel,
+            _ => {
+                let id = format!("booking-{}-{}", self.number, self.bookings.len());
+                self.bookings.push(Booking::any(workshop, id, &mut self.rng));
+                return self.ask_for_seats(client, self.bookings.len() - 1).await;
+            }
+        };
+        let in_hand = (self.bookings.len() as u64).min(IN_HAND);
+        if in_hand == 0 {
+            return true;
+        }
+        let index = self.bookings.len() - 1 - usize::try_from(self.rng.below(in_hand)).unwrap();
+        match self.bookings[index].is_decided() {
+            true => self.change(client, index, change).await,
+            false => self.ask_for_seats(client, index).await,
+        }
+    }
+
+    async fn ask_for_seats(&mut self, client: &Client, index: usize) -> bool {
+        let booking = &mut self.bookings[index];
+        let sent = client.try_send(hyper::Method::POST, &booking.path(), booking.body()).await;
+        let heard = hear(&mut self.refusals, sent);
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(booking.heard(answer)),
+            Heard::PerhapsDone | Heard::Nothing if booking.first == Known::NotDone => {
+                booking.first = Known::PerhapsDone;
+            }
+            _ => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    async fn change(&mut self, client: &Client, index: usize, change: Change) -> bool {
+        let booking = &mut self.bookings[index];
+        let path = format!("{}/{}/{}", booking.path(), booking.id, change.word());
+        let heard = hear(&mut self.refusals, client.try_send(hyper::Method::POST, &path, "").await);
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(booking.heard_of(change, answer)),
+            Heard::PerhapsDone | Heard::Nothing => booking.perhaps(change),
+            Heard::SurelyNotDone => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    /// The same for bookings.
+    pub async fn ask_again_for_bookings(&mut self, client: &Client, replay: Replay, round: &str) {
+        let older: Vec<String> = match self.bookings.is_empty() {
+            true => Vec::new(),
+            false => (0..OLDER_REPLAYS).map(|_| self.rng.pick(&self.bookings).id.clone()).collect(),
+        };
+        for booking in &mut self.bookings {
+            let recent = booking.workshop.starts_with(round) || older.contains(&booking.id);
+            if booking.is_decided() && !recent && replay != Replay::All {
+                continue;
+            }
+            let answer = until_answered(async || client.post(&booking.path(), booking.body()).await).await;
+            self.contradictions.extend(booking.heard(&answer));
+        }
+    }
+
+    /// Takes over where the service says this caller's bookings of a workshop are; what contradicts what was known.
+    pub fn settle_bookings(&mut self, workshop: &str, told: &BTreeMap<String, State>) -> Vec<String> {
+        let mine = self.bookings.iter_mut().filter(|booking| booking.workshop == workshop);
+        mine.filter_map(|booking| match told.get(&booking.id) {
+            Some(state) => booking.found(*state),
+            None => Some(format!("{booking}: is not listed")),
+        })
+        .collect()
     }
 
     /// Asks again for what is not known to be decided, and for what `replay` says of the rest.
@@ -159,10 +271,10 @@ impl Request {
     }
 }
 
-/// Takes problems at their word.
+/// Takes problems at their word. A conflict is an answer.
 fn hear<E>(refusals: &mut BTreeMap<String, u64>, heard: Result<Answer, E>) -> Heard {
     let Ok(answer) = heard else { return Heard::Nothing };
-    if answer.error().is_empty() {
+    if answer.error().is_empty() || answer.status == 409 {
         return Heard::Answer(answer);
     }
     *refusals.entry(answer.error().to_owned()).or_default() += 1;

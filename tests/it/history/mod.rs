@@ -1,10 +1,11 @@
 //! What clients of one data directory were told, and whether it is still true.
 //!
-//! [`Caller`]s like, unlike and reserve at random, all at once, and note every answer. Each pair of user
+//! [`Caller`]s like, unlike, reserve, hold, wait, confirm and cancel at random, all at once, and note every answer. Each pair of user
 //! and item, and each request id, has one caller, so its last acknowledged state is known; an item has
 //! all of them, and so has a workshop. A request without an answer may have either outcome, until it is
 //! looked up. The history outlives the service that it is loaded onto.
 
+mod bookings;
 mod caller;
 mod requests;
 mod rng;
@@ -12,13 +13,16 @@ mod rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
+use headcount::store::bookings::State;
+
 use crate::client::{Answer, Client};
 use crate::service::{Service, Setup};
-use caller::Caller;
+use bookings::Booking;
+use caller::{Caller, Workshops};
 use requests::Request;
 pub use rng::Rng;
 
@@ -26,6 +30,11 @@ const CALLERS: usize = 8;
 const ITEMS: [&str; 5] = ["post", "photo", "song", "film", "book"];
 const USERS: usize = 40;
 const WORKSHOPS_PER_ROUND: usize = 4;
+const BOOKED_PER_ROUND: usize = 3;
+
+/// How long the sums of a workshop may take to come right: the clock ends holds, and the offers that follow are written
+/// a little later. Never how long they are expected to take.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Seats of every workshop: enough that a round fills some and not all.
 const CAPACITY: i64 = 60;
@@ -98,8 +107,11 @@ impl History {
 
     fn set_going(&mut self, client: &Client, steps: u64, heard: &Arc<AtomicU64>) -> Vec<Running> {
         self.round += 1;
-        let workshops: Vec<String> =
-            (0..WORKSHOPS_PER_ROUND).map(|n| format!("round-{}-{n}", self.round)).collect();
+        let round = self.round;
+        let workshops = Workshops {
+            plain: (0..WORKSHOPS_PER_ROUND).map(|n| format!("round-{round}-{n}")).collect(),
+            booked: (0..BOOKED_PER_ROUND).map(|n| format!("booked-{round}-{n}")).collect(),
+        };
         let go = |mut caller: Caller| {
             let (client, workshops, heard) = (client.clone(), workshops.clone(), Arc::clone(heard));
             tokio::spawn(async move {
@@ -131,6 +143,7 @@ impl History {
         found.extend(likes);
         if replay != Replay::DecidedOnly {
             found.extend(self.check_workshops(client).await);
+            found.extend(self.look_up_bookings(client, replay).await);
         }
         found
     }
@@ -183,6 +196,71 @@ impl History {
             found.extend(requests::check_workshop(workshop, &requests, &told));
         }
         found
+    }
+
+    /// Bookings alone: every first decision that `replay` says, every state, and every workshop against its bookings.
+    async fn look_up_bookings(&mut self, client: &Client, replay: Replay) -> Vec<String> {
+        let round = format!("booked-{}-", self.round);
+        let callers = self.callers.iter_mut();
+        join_all(callers.map(|caller| caller.ask_again_for_bookings(client, replay, &round))).await;
+        let mut found: Vec<String> =
+            self.callers.iter_mut().flat_map(|caller| std::mem::take(&mut caller.contradictions)).collect();
+        let mut workshops: Vec<String> = self.bookings().map(|booking| booking.workshop.clone()).collect();
+        workshops.sort_unstable();
+        workshops.dedup();
+        if replay == Replay::Recent {
+            workshops.retain(|workshop| workshop.starts_with(&round));
+        }
+        for workshop in workshops {
+            found.extend(self.check_booked(client, &workshop).await);
+        }
+        found
+    }
+
+    async fn check_booked(&mut self, client: &Client, workshop: &str) -> Vec<String> {
+        let started = Instant::now();
+        loop {
+            let listed = list(client, workshop).await;
+            let settle = |caller: &mut Caller| caller.settle_bookings(workshop, &listed);
+            let mut found: Vec<String> = self.callers.iter_mut().flat_map(settle).collect();
+            let told = read(client, format!("/workshops/{workshop}/status")).await.json;
+            let all: Vec<&Booking> = self.bookings().filter(|booking| booking.workshop == workshop).collect();
+            let sums = bookings::check_booked(workshop, &all, &told);
+            if !found.is_empty() || sums.is_empty() || started.elapsed() > PATIENCE {
+                found.extend(sums);
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn bookings(&self) -> impl Iterator<Item = &Booking> {
+        self.callers.iter().flat_map(|caller| &caller.bookings)
+    }
+
+    /// How many bookings were last known to be in each state.
+    pub fn states(&self) -> BTreeMap<&'static str, u64> {
+        let mut states = BTreeMap::new();
+        for state in self.bookings().filter_map(Booking::state) {
+            *states.entry(state.as_str()).or_default() += 1;
+        }
+        states
+    }
+}
+
+/// Every request of a workshop and where it is.
+async fn list(client: &Client, workshop: &str) -> BTreeMap<String, State> {
+    let (mut all, mut cursor) = (BTreeMap::new(), String::new());
+    loop {
+        let page = read(client, format!("/workshops/{workshop}/reservations?limit=200{cursor}")).await.json;
+        for listed in page["reservations"].as_array().unwrap() {
+            let [id, state] = ["requestId", "state"].map(|field| listed[field].as_str().unwrap());
+            all.insert(id.to_owned(), State::parse(state).unwrap());
+        }
+        match page["cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
     }
 }
 

@@ -10,17 +10,17 @@ pub struct Request {
     pub workshop: String,
     pub id: String,
     pub seats: i64,
-    pub known: Known,
+    pub known: Known<Decision>,
 }
 
 /// What its caller knows of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum Known<D> {
     /// Never asked, or refused with a word that means "surely not done".
     NotDone,
     /// Asked, and no answer came, or one that means "perhaps done".
     PerhapsDone,
-    Decided(Decision),
+    Decided(D),
 }
 
 /// What the first answer said, and every later one must repeat.

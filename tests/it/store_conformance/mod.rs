@@ -3,6 +3,7 @@
 //! A case gets a way to open one place of its own, empty at first; opening it again finds what was
 //! committed there.
 
+mod bookings;
 mod likes;
 mod reservations;
 mod rooms;
@@ -27,7 +28,7 @@ macro_rules! conforms {
 macro_rules! store_conforms {
     ($($store:ident: $new_place:expr),+ $(,)?) => {
         $(mod $store {
-            use super::{likes, reservations, rooms, sets, transactions};
+            use super::{bookings, likes, reservations, rooms, sets, transactions};
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
@@ -47,6 +48,19 @@ macro_rules! store_conforms {
                 a_set_is_kept_as_decided, a_set_that_changed_meanwhile_is_a_conflict,
                 sets_that_are_to_be_gone_on_with_are_found, a_line_of_a_set_is_one_and_has_no_end,
                 a_holder_stays_as_long_as_a_set_names_it);
+            conforms!(for_bookings, $new_place, bookings:
+                a_life_is_kept_as_saved,
+                seats_are_due_after_one_time_and_up_to_another,
+                holds_end_in_the_order_of_their_times,
+                whoever_waits_longest_is_first_among_those_who_fit,
+                a_holder_has_the_seats_that_it_has_now,
+                a_name_has_one_surrogate,
+                what_is_due_next_is_known_over_all_workshops,
+                workshops_are_listed_by_name_a_page_at_a_time,
+                requests_are_listed_by_id_as_they_are_at_a_time,
+                a_log_is_read_in_order_from_anywhere,
+                a_deleted_workshop_leaves_a_tombstone_and_nothing_else,
+                tombstones_can_all_be_taken_away);
             conforms!(for_rooms, $new_place, rooms:
                 a_room_is_created_once_and_found_by_name, messages_are_kept_as_they_were_said,
                 a_room_that_changed_meanwhile_is_a_conflict, what_is_let_go_of_is_gone,

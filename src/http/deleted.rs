@@ -1,0 +1,20 @@
+//! The routes of what is declared deleted in the settings: 410, whatever is asked.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+
+use super::App;
+use super::auth::{Asks, Permit, Read, Write};
+use super::problem::Problem;
+
+/// `/name` and everything below it.
+pub(super) fn routes(name: &str) -> Router<App> {
+    let gone = || get(gone::<Read>).fallback(gone::<Write>);
+    Router::new().route(&format!("/{name}"), gone()).route(&format!("/{name}/{{*rest}}"), gone())
+}
+
+async fn gone<S: Asks + Send>(_permit: Permit<S>, State(_): State<App>) -> Problem {
+    Problem::new(StatusCode::GONE, "gone", "the operator has declared all of this deleted")
+}
