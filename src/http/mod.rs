@@ -3,7 +3,7 @@
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
 //! [`bookings`] (looking them up), [`workshops`], [`events`] and [`rooms`] ask a feature and word its answer;
-//! [`problem`] words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what
+//! [`usage`] tells what it cost; [`problem`] words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
@@ -15,7 +15,7 @@ mod fields;
 mod health;
 mod likes;
 mod noop;
-mod observe;
+pub mod observe;
 pub mod openapi;
 mod path;
 mod problem;
@@ -26,6 +26,7 @@ pub mod router;
 mod schema;
 pub mod serve;
 mod takeover;
+mod usage;
 mod workshops;
 
 pub use router::App;

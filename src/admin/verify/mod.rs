@@ -9,6 +9,7 @@ mod absence;
 mod likes;
 mod report;
 mod reservations;
+mod rooms;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -109,7 +110,8 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
             let place = Place { connection, partition, manifest: &manifest };
             place.check_file(&mut report)?;
             likes::audit(&place, &summary, &mut report)?;
-            reservations::audit(&place, &mut report)
+            reservations::audit(&place, &mut report)?;
+            rooms::audit(&place, &mut report)
         })?;
     }
     in_file(&file, || summary.audit(&manifest, path, &mut report))?;

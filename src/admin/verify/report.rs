@@ -30,6 +30,10 @@ pub struct Report {
     pub workshops: u64,
     /// Attempts.
     pub attempts: u64,
+    /// Rooms with a durable history.
+    pub rooms: u64,
+    /// Messages of theirs.
+    pub messages: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }
@@ -54,6 +58,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "summary:      {} items, {} counters not carried yet", self.summary_rows, self.pending)?;
         writeln!(f, "reservations: {} workshops, {} attempts", self.workshops, self.attempts)?;
+        writeln!(f, "rooms:        {} rooms, {} messages kept", self.rooms, self.messages)?;
         for Finding { partition, what, why } in &self.findings {
             match partition {
                 Some(partition) => writeln!(f, "WRONG partition {partition}, {what}: {why}")?,

@@ -7,6 +7,7 @@ pub mod open;
 mod pending;
 mod reservations;
 mod rooms;
+pub mod size;
 pub mod summary;
 
 use std::path::{Path, PathBuf};
