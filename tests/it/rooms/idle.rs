@@ -85,7 +85,7 @@ async fn a_socket_that_said_something_large_is_small_again() {
     frame.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
     frame.extend([0; 4]);
     frame.extend(text.bytes());
-    let told = br#""error":"invalid_meta"}"#;
+    let told = b"invalid_meta";
     let mut sockets = Vec::new();
     let mut before = 0;
     for number in 0..=TALKERS {
@@ -93,7 +93,7 @@ async fn a_socket_that_said_something_large_is_small_again() {
         let mut socket = open(service.public.clone(), path).await;
         socket.write_all(&frame).await.unwrap();
         let mut heard = Vec::new();
-        while !heard.ends_with(told) {
+        while !heard.windows(told.len()).any(|some| some == told) {
             let mut some = [0; 512];
             let read = tokio::time::timeout(PATIENCE, socket.read(&mut some)).await.unwrap().unwrap();
             assert!(read > 0, "{}", String::from_utf8_lossy(&heard));
