@@ -69,10 +69,13 @@ impl Boundary {
 mod tests {
     use super::*;
     use tungstenite::protocol::frame::Frame;
-    use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+    use tungstenite::protocol::frame::coding::{Data, OpCode};
 
-    fn frame(payload: usize, opcode: OpCode, is_last: bool) -> Vec<u8> {
-        let mut frame = Frame::message(vec![7; payload], opcode, is_last);
+    fn frame(payload: usize, data: Data, is_last: bool) -> Vec<u8> {
+        masked(Frame::message(vec![7; payload], OpCode::Data(data), is_last))
+    }
+
+    fn masked(mut frame: Frame) -> Vec<u8> {
         frame.header_mut().mask = Some([1, 2, 3, 4]);
         let mut bytes = Vec::new();
         frame.format(&mut bytes).unwrap();
@@ -82,19 +85,15 @@ mod tests {
     /// Frames as the library writes them, cut anywhere.
     #[test]
     fn it_is_here_after_each_whole_message_and_nowhere_else() {
-        let text = OpCode::Data(Data::Text);
+        let text = Data::Text;
         let messages: Vec<Vec<u8>> = vec![
             frame(0, text, true),
             frame(125, text, true),
             frame(126, text, true),
             frame(65_535, text, true),
             frame(65_536, text, true),
-            [
-                frame(10, text, false),
-                frame(5, OpCode::Control(Control::Ping), true),
-                frame(300, OpCode::Data(Data::Continue), true),
-            ]
-            .concat(),
+            [frame(10, text, false), masked(Frame::ping(vec![7; 5])), frame(300, Data::Continue, true)]
+                .concat(),
         ];
         for piece in [1, 2, 3, 7, 1_000, 100_000] {
             let mut boundary = Boundary::default();
