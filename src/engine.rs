@@ -3,8 +3,9 @@
 use crate::likes::actor::LikesActors;
 use crate::partition::{self, Decided, Refusal, Vitals, Workload};
 use crate::reservations::actor::ReservationActors;
-use crate::rooms::recorder::RoomRecords;
+use crate::rooms::records::RoomRecords;
 use crate::store::{self, Durability, Store, Syncer};
+use crate::usage::Usage;
 use crate::{likes, reservations, rooms};
 
 /// Whatever a partition can be asked.
@@ -61,18 +62,29 @@ pub struct Engine<S> {
     likes: LikesActors,
     reservations: ReservationActors,
     rooms: RoomRecords,
+    usage: Usage,
+    /// States in memory of likes and of reservations, as the usage knows them.
+    metered: (usize, usize),
     #[cfg(debug_assertions)]
     faults: faults::Injected,
 }
 
 impl<S: Store> Engine<S> {
     /// Actors with nothing in memory yet, over an open store.
-    pub fn new(store: S, likes: LikesActors, reservations: ReservationActors, rooms: RoomRecords) -> Self {
+    pub fn new(
+        store: S,
+        likes: LikesActors,
+        reservations: ReservationActors,
+        rooms: RoomRecords,
+        usage: Usage,
+    ) -> Self {
         Self {
             store,
             likes,
             reservations,
             rooms,
+            usage,
+            metered: (0, 0),
             #[cfg(debug_assertions)]
             faults: faults::Injected::default(),
         }
@@ -90,6 +102,20 @@ impl<S: Store> Engine<S> {
         self.likes.forget();
         self.reservations.forget();
         self.rooms.forget();
+        self.meter();
+    }
+
+    /// Notes how many states are in memory; what they cost is the time in between.
+    fn meter(&mut self) {
+        let now = (self.likes.resident(), self.reservations.resident());
+        let change = |from: usize, to: usize| to.cast_signed().wrapping_sub(from.cast_signed()) as i64;
+        if now.0 != self.metered.0 {
+            self.usage.likes.active.change(change(self.metered.0, now.0));
+        }
+        if now.1 != self.metered.1 {
+            self.usage.workshops.active.change(change(self.metered.1, now.1));
+        }
+        self.metered = now;
     }
 }
 
@@ -123,6 +149,7 @@ impl<S: Store> Workload for Engine<S> {
         #[cfg(debug_assertions)]
         self.faults.before_commit()?;
         let durability = self.store.commit(now_ms)?;
+        self.meter();
         // Streams that wake up now ask through the mailbox: their answers wait for this commit's sync, too.
         self.reservations.committed();
         Ok(durability)
@@ -146,6 +173,7 @@ impl<S: Store> Workload for Engine<S> {
         self.likes.forget_idle();
         self.reservations.forget_idle();
         self.rooms.forget_idle();
+        self.meter();
     }
 
     fn vitals(&self) -> Vitals {

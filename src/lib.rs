@@ -13,7 +13,7 @@
 //! - [`partition`]: the thread that takes a batch, commits it and lets the answers out. Knows no feature.
 //! - [`store`]: where state is kept; [`data_dir`]: whose it is.
 //! - [`admin`]: looking at a data directory from outside.
-//! - [`metrics`], [`log`]: what operators see.
+//! - [`usage`]: what each namespace costs; [`metrics`], [`log`]: what operators see.
 //!
 //! Dependencies point one way: http, feature, partition, store. No feature knows another.
 
@@ -36,3 +36,4 @@ pub mod reservations;
 pub mod rooms;
 pub mod server;
 pub mod store;
+pub mod usage;

@@ -14,6 +14,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use crate::partition::Vitals;
 use crate::reservations::command::{Change, Changed, First, Reserved};
 use crate::store::bookings::EventKind;
+use crate::usage::stored::Stored;
+use crate::usage::{Namespace, Usage};
 
 const HTTP_REQUESTS: &str = "headcount_http_requests_total";
 const HTTP_SECONDS: &str = "headcount_http_request_seconds";
@@ -48,6 +50,13 @@ const ROOM_MESSAGES_OUT: &str = "headcount_room_messages_out_total";
 const ROOM_REFUSED: &str = "headcount_room_messages_refused_total";
 const ROOM_DROPPED: &str = "headcount_room_frames_dropped_total";
 const ROOM_BROADCAST_SECONDS: &str = "headcount_room_broadcast_seconds";
+
+const USAGE_REQUESTS: &str = "headcount_usage_requests_total";
+const USAGE_ACTIVE: &str = "headcount_usage_active_seconds_total";
+const USAGE_ASLEEP: &str = "headcount_usage_asleep_seconds_total";
+const USAGE_MESSAGES: &str = "headcount_usage_inbound_messages_total";
+const USAGE_KEEPALIVES: &str = "headcount_usage_keepalives_total";
+const USAGE_STORED: &str = "headcount_usage_stored_bytes";
 
 const LATENCY_BUCKETS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -115,6 +124,20 @@ fn describe() {
         Unit::Seconds,
         "From a message's arrival to its place in every reader's queue."
     );
+    describe_counter!(USAGE_REQUESTS, Unit::Count, "Requests answered, by namespace.");
+    describe_counter!(
+        USAGE_ACTIVE,
+        Unit::Seconds,
+        "Whole seconds in memory of all actors together, by namespace: rooms awake, workshops, counters of items."
+    );
+    describe_counter!(USAGE_ASLEEP, Unit::Seconds, "Whole seconds asleep of all rooms together.");
+    describe_counter!(
+        USAGE_MESSAGES,
+        Unit::Count,
+        "Messages from WebSockets, keep-alives among them, by namespace."
+    );
+    describe_counter!(USAGE_KEEPALIVES, Unit::Count, "Keep-alives from WebSockets, which wake no room.");
+    describe_gauge!(USAGE_STORED, Unit::Bytes, "Bytes stored as last measured, by namespace.");
     describe_counter!(LOG_DROPPED, Unit::Count, "Log lines dropped because their reader was too slow.");
 }
 
@@ -399,6 +422,24 @@ pub fn http_seconds(route: &str) -> Histogram {
 /// A route's answers of one status.
 pub fn http_requests(route: &str, method: &'static str, status: u16) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route.to_owned(), "method" => method, "status" => status.to_string())
+}
+
+/// Tells what each namespace has cost since the start.
+#[expect(clippy::cast_precision_loss, reason = "bytes are far below 2^52")]
+pub fn usage(usage: &Usage, stored: Option<Stored>) {
+    for namespace in Namespace::ALL {
+        let word = namespace.word();
+        let reading = usage.of(namespace).read();
+        counter!(USAGE_REQUESTS, "namespace" => word).absolute(reading.requests);
+        counter!(USAGE_ACTIVE, "namespace" => word).absolute(reading.active_ms / 1_000);
+        counter!(USAGE_MESSAGES, "namespace" => word).absolute(reading.messages);
+        if let Some(stored) = stored {
+            gauge!(USAGE_STORED, "namespace" => word).set(stored.of(namespace) as f64);
+        }
+    }
+    let rooms = usage.rooms.read();
+    counter!(USAGE_ASLEEP).absolute(rooms.asleep_ms / 1_000);
+    counter!(USAGE_KEEPALIVES).absolute(rooms.keepalives);
 }
 
 /// Gauges that are only worth computing when somebody scrapes.

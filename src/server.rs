@@ -22,6 +22,7 @@ use crate::config::{Config, RoomHistory};
 use crate::data_dir::{self, DataDir};
 use crate::engine::Command;
 use crate::http::auth::Keys;
+use crate::http::observe::Routes;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
@@ -35,6 +36,7 @@ use crate::rooms::Rooms;
 use crate::store;
 use crate::store::SummaryStore;
 use crate::store::sqlite::summary::SqliteSummary;
+use crate::usage::stored::Measured;
 
 pub use partitions::Partitions;
 
@@ -151,7 +153,10 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
 
     let draining = CancellationToken::new();
     let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());
-    let rooms = Rooms::start(config.into(), clock.clone(), recorder, &draining);
+    let usage = partitions.usage.clone();
+    let rooms = Rooms::start(config.into(), clock.clone(), recorder, Arc::clone(&usage.rooms), &draining);
+    let directory = config.storage.data_dir.clone();
+    let stored = Measured::new(&data, directory, config.storage.usage_age_ms, clock.clone());
     let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
         let handle = partition.handle.clone();
         Box::new(move || handle.is_up())
@@ -168,7 +173,9 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         draining: draining.clone(),
         keys: Keys::from(&config.auth),
         limits: config.into(),
-        routes: Default::default(),
+        routes: Routes::new(&usage),
+        usage,
+        stored,
         metrics: process.metrics,
         log_dropped: process.log_dropped,
         #[cfg(debug_assertions)]

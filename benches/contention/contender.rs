@@ -51,7 +51,7 @@ impl Contender {
             Kind::Engine { partitions, shards } => (partitions, shards, Batch::default()),
         };
         Config {
-            storage: Storage { data_dir: data_dir.to_owned(), partitions },
+            storage: Storage { data_dir: data_dir.to_owned(), partitions, ..Storage::default() },
             likes: Likes { shards, ..Likes::default() },
             reservations: Reservations { default_capacity: workload.capacity(), ..Reservations::default() },
             batch,

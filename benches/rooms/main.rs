@@ -23,8 +23,9 @@ const SHAPES: [Shape; 2] = [Shape { rooms: 1, sockets: 1_000 }, Shape { rooms: 1
 struct Settings {
     seconds: u64,
     rounds: usize,
-    /// Messages of one room on their way at a time.
-    window: usize,
+    /// Messages of one room on their way at a time. With one, nothing can be gathered: each message is written to
+    /// each socket by itself, on both sides. With more, what waits for a socket goes out in one call.
+    windows: Vec<usize>,
 }
 
 fn main() -> ExitCode {
@@ -45,14 +46,14 @@ fn main() -> ExitCode {
 }
 
 fn parse(arguments: &[String]) -> Result<Settings, Failure> {
-    let mut settings = Settings { seconds: 5, rounds: 3, window: 4 };
+    let mut settings = Settings { seconds: 5, rounds: 3, windows: vec![1, 4] };
     let mut arguments = arguments.iter().filter(|argument| *argument != "--bench");
     while let Some(name) = arguments.next() {
         let value: u64 = arguments.next().ok_or("a number is missing")?.parse()?;
         match name.as_str() {
             "--seconds" => settings.seconds = value,
             "--rounds" => settings.rounds = usize::try_from(value)?,
-            "--window" => settings.window = usize::try_from(value)?,
+            "--window" => settings.windows = vec![usize::try_from(value)?],
             other => return Err(format!("{other}: --seconds, --rounds, --window").into()),
         }
     }
@@ -62,24 +63,25 @@ fn parse(arguments: &[String]) -> Result<Settings, Failure> {
 fn measure(settings: &Settings) -> Result<(), Failure> {
     rlimit::increase_nofile_limit(u64::MAX)?;
     println!(
-        "{} rounds of {} s, {} messages of a room on their way at a time, 100 bytes each; medians\n",
-        settings.rounds, settings.seconds, settings.window
+        "{} rounds of {} s, 100 bytes a message; medians; in flight: messages of a room on their way at a time\n",
+        settings.rounds, settings.seconds
     );
     println!(
-        "| rooms x sockets | server | deliveries/s | p50 ms | p99 ms | a CPU second of the server | beside |"
+        "| rooms x sockets | in flight | server | deliveries/s | p50 ms | p99 ms | a CPU second of the server | beside |"
     );
-    println!("|---|---|---:|---:|---:|---:|---:|");
-    for shape in SHAPES {
+    println!("|---|---:|---|---:|---:|---:|---:|---:|");
+    let cases = SHAPES.iter().flat_map(|shape| settings.windows.iter().map(move |window| (*shape, *window)));
+    for (shape, window) in cases {
         let mut sides = [(Kind::Bare, Vec::new()), (Kind::Headcount, Vec::new())];
         for _ in 0..settings.rounds {
             for (kind, outcomes) in &mut sides {
-                outcomes.push(run(*kind, shape, settings)?);
+                outcomes.push(run(*kind, shape, window, settings)?);
             }
         }
         let [bare, ours] = sides.map(|(kind, outcomes)| (kind, median(outcomes)));
         for (kind, outcome) in [&bare, &ours] {
             println!(
-                "| {} x {} | {} | {:.0} | {:.1} | {:.1} | {:.0} | {:.2} |",
+                "| {} x {} | {window} | {} | {:.0} | {:.1} | {:.1} | {:.0} | {:.2} |",
                 shape.rooms,
                 shape.sockets,
                 kind.name(),
@@ -100,13 +102,11 @@ fn median(mut outcomes: Vec<Outcome>) -> Outcome {
     outcomes.swap_remove(outcomes.len() / 2)
 }
 
-fn run(kind: Kind, shape: Shape, settings: &Settings) -> Result<Outcome, Failure> {
+fn run(kind: Kind, shape: Shape, window: usize, settings: &Settings) -> Result<Outcome, Failure> {
     let server = Server::start(kind)?;
     let seconds = Duration::from_secs(settings.seconds);
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(listeners::run(
-        &server,
-        shape,
-        settings.window,
-        seconds,
-    ))
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(listeners::run(&server, shape, window, seconds))
 }

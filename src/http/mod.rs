@@ -2,8 +2,9 @@
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
-//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`] and [`rooms`] ask a feature and word its answer;
-//! [`problem`] words every error; [`takeover`] hands a connection on that leaves HTTP. [`observe`] counts what
+//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`] and [`rooms`]
+//! ask a feature and word its answer; [`usage`] tells what it cost; [`problem`] words every error; [`takeover`]
+//! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
@@ -16,7 +17,7 @@ mod fields;
 mod health;
 mod likes;
 mod noop;
-mod observe;
+pub mod observe;
 pub mod openapi;
 mod path;
 mod problem;
@@ -28,6 +29,7 @@ mod schema;
 pub mod serve;
 mod sets;
 mod takeover;
+mod usage;
 mod workshops;
 
 pub use router::App;

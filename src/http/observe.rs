@@ -16,14 +16,19 @@ use tower_service::Service;
 
 use super::App;
 use crate::metrics::{http_requests, http_seconds};
+use crate::usage::{Meter, Namespace, Usage};
 
 /// The metrics of every route seen so far, so that a request registers nothing.
-#[derive(Debug, Default)]
-pub struct Routes(RwLock<HashMap<String, Arc<Route>>>);
+#[derive(Debug)]
+pub struct Routes {
+    known: RwLock<HashMap<String, Arc<Route>>>,
+    usage: Usage,
+}
 
 #[derive(Debug)]
 struct Route {
     name: String,
+    meter: Option<Arc<Meter>>,
     seconds: Histogram,
     /// A handful, searched in order.
     requests: RwLock<Vec<((&'static str, StatusCode), Counter)>>,
@@ -98,18 +103,32 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for Observing<F> {
 }
 
 impl Routes {
+    /// None seen yet; their requests count as usage.
+    #[must_use]
+    pub fn new(usage: &Usage) -> Self {
+        Self { known: RwLock::default(), usage: usage.clone() }
+    }
+
     fn of(&self, name: &str) -> Arc<Route> {
-        if let Some(route) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
+        if let Some(route) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return Arc::clone(route);
         }
-        let route = Route { name: name.to_owned(), seconds: http_seconds(name), requests: RwLock::default() };
-        let mut routes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let route = Route {
+            name: name.to_owned(),
+            meter: Namespace::of_route(name).map(|namespace| Arc::clone(self.usage.of(namespace))),
+            seconds: http_seconds(name),
+            requests: RwLock::default(),
+        };
+        let mut routes = self.known.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(routes.entry(name.to_owned()).or_insert_with(|| Arc::new(route)))
     }
 }
 
 impl Route {
     fn count(&self, method: &'static str, status: StatusCode) {
+        if let Some(meter) = &self.meter {
+            meter.request();
+        }
         let key = (method, status);
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, counter)) = known.iter().find(|(known, _)| *known == key) {

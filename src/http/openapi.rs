@@ -65,7 +65,7 @@ pub(super) enum Wrongs {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
 pub(super) enum TooMany {
-    /// `room_full`, `rate_limited`: surely not done; come back.
+    /// `room_full`, `too_many_connections`, `rate_limited`: surely not done; come back.
     #[response(status = 429, content_type = "application/problem+json",
         headers(("Retry-After" = u32, description = "seconds")))]
     TooMany(Problem),
@@ -95,14 +95,14 @@ pub(super) enum Refusals {
     components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
         schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::From, schema::EventId,
-        super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::AnyJson)),
+        super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
         (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
         (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
-                                        or `/rooms/{room}/events` (server-sent events), which are streams and not described here")
+                                        or `/rooms/{room}/events` (server-sent events); what those streams carry is in the README")
     )
 )]
 struct Document;

@@ -20,7 +20,7 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    bookings, changes, deleted, events, health, likes, noop, openapi, path, reservations, rooms, sets,
+    bookings, changes, deleted, events, health, likes, noop, openapi, path, reservations, rooms, sets, usage,
     workshops,
 };
 use crate::config::{Config, Namespaces};
@@ -29,6 +29,8 @@ use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
+use crate::usage::Usage;
+use crate::usage::stored::Measured;
 
 /// What every handler sees; a cheap clone.
 #[derive(Debug, Clone)]
@@ -58,6 +60,10 @@ pub struct Shared {
     pub keys: Keys,
     /// Bounds of what a request may hold.
     pub limits: Limits,
+    /// What each namespace costs.
+    pub usage: Usage,
+    /// Bytes stored.
+    pub stored: Measured,
     /// Metrics by route.
     pub routes: Routes,
     /// Where `/metrics` comes from.
@@ -145,11 +151,7 @@ pub fn public(app: &App, config: &Config) -> Router {
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
         move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
-    let mut router = router
-        .route("/openapi.json", get(serve_document))
-        // Streams: OpenAPI has no words for what they carry.
-        .route("/rooms/{room}/socket", get(rooms::socket::socket))
-        .route("/rooms/{room}/events", get(rooms::events::events));
+    let mut router = router.route("/openapi.json", get(serve_document));
     for (name, namespace) in [
         ("likes", &namespaces.likes),
         ("workshops", &namespaces.workshops),
@@ -209,6 +211,8 @@ fn of_rooms() -> OpenApiRouter<App> {
         .routes(routes!(rooms::members::join))
         .routes(routes!(rooms::members::leave))
         .routes(routes!(rooms::messages::send))
+        .routes(routes!(rooms::socket::socket))
+        .routes(routes!(rooms::events::events))
         .routes(routes!(rooms::members::seed_join))
         .routes(routes!(rooms::members::seed_leave))
         .routes(routes!(rooms::messages::seed_send))
@@ -219,7 +223,8 @@ pub fn admin(app: &App) -> Router {
     let router = Router::new()
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
-        .route("/metrics", get(metrics));
+        .route("/metrics", get(metrics))
+        .route("/usage", get(usage::usage));
     #[cfg(debug_assertions)]
     let router = match app.clock_control {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),
@@ -255,6 +260,7 @@ async fn metrics(_permit: Permit<Read>, State(app): State<App>) -> impl IntoResp
     let dropped = app.log_dropped.as_ref().map_or(0, ErrorCounter::dropped_lines);
     crate::metrics::before_scrape(age_ms, dropped as u64);
     app.rooms.observe();
+    crate::metrics::usage(&app.usage, app.stored.latest());
     let text = app.metrics.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
 }

@@ -49,11 +49,14 @@ pub(super) struct Member;
 #[derive(Debug)]
 pub(super) struct MessageId;
 #[derive(Debug)]
+pub(super) struct Position;
+#[derive(Debug)]
 pub(super) struct AnyJson;
 
 impl ToSchema for Room {}
 impl ToSchema for Member {}
 impl ToSchema for MessageId {}
+impl ToSchema for Position {}
 impl ToSchema for AnyJson {}
 impl ToSchema for Item {}
 impl ToSchema for Items {}
@@ -216,6 +219,13 @@ impl PartialSchema for Member {
 impl PartialSchema for EventId {
     fn schema() -> RefOr<Schema> {
         text("^[0-9]{1,15}-[0-9]{1,15}$", "1-7", "The id of an event").into()
+    }
+}
+
+impl PartialSchema for Position {
+    fn schema() -> RefOr<Schema> {
+        let description = "A place in a room's stream, as a frame told it: `epoch:offset`";
+        text("^[0-9A-Za-z]{1,32}:[0-9]{1,19}$", "518df97c3ddebdd3:7", description).into()
     }
 }
 

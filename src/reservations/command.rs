@@ -217,6 +217,7 @@ impl Command {
         match self {
             Self::Reserve { reply, .. } => reply.then(log),
             Self::Change { reply, .. } => reply.then(log),
+            Self::Settle { reply, .. } => reply.then(log),
             Self::Configure { reply, .. } => reply.then(log),
             Self::Status { reply, .. } => reply.then(log),
             Self::Sweep { reply } => reply.then(log),
@@ -225,7 +226,8 @@ impl Command {
             | Self::Show { .. }
             | Self::List { .. }
             | Self::Events { .. }
-            | Self::Workshops { .. } => {}
+            | Self::Workshops { .. }
+            | Self::Set(_) => {}
         }
     }
 }

@@ -4,139 +4,25 @@
 //! what is told after it, but not the deciding: those turns wait in a queue of their own.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::close::Close;
-use super::frame::{Frame, Kind, Mode, Snapshot, data_frame, members_json, text_frame};
-use super::link::{Link, Pushed};
+use super::command::{Command, From, Reply, Sent, View, answer};
+use super::denied::Denied;
+use super::frame::{Frame, Kind, Snapshot};
+use super::link::Link;
 use super::presence::End;
-use super::recorder::{Appended, Opened, message};
+use super::recorder::{Appended, Opened};
+use super::records::message;
 use super::registry::Rooms;
 use super::room::Room;
-use super::state::{Delivered, Denied, Said, State, Stream};
-use super::types::{Message, Meta, Position, UserId};
+use super::state::{Delivered, Said, State, Stream};
+use super::turns::{Resolved, Turn, first};
+use super::types::{Message, Position};
 use crate::partition::Refusal;
 use crate::store::rooms::StoredMessage;
-
-/// A way back to one caller.
-pub type Reply<T> = oneshot::Sender<Result<T, Denied>>;
-
-/// What a room can be told.
-#[derive(Debug)]
-#[expect(missing_docs, reason = "the fields are what their names and the handle's methods say")]
-pub enum Command {
-    /// A user joins over HTTP.
-    Join { user: UserId, meta: Option<Meta>, reply: Reply<usize> },
-    /// A user leaves over HTTP.
-    Leave { user: UserId, all: bool, reply: Reply<usize> },
-    /// Somebody says something.
-    Say { message: Message, from: From, accepted: Instant },
-    /// A member changes what it says about itself.
-    Update { link: Arc<Link>, meta: Meta },
-    /// A connection wants to be let in.
-    Connect { link: Arc<Link>, since: Option<Position>, reply: Reply<()> },
-    /// A connection ended.
-    Gone { link: Arc<Link>, end: End },
-    /// Who is here?
-    View { members: bool, reply: Reply<View> },
-    /// Something may be over.
-    Tick,
-    /// Every connection is pinged.
-    Ping,
-    /// Every connection is sent away: the service stops.
-    Drain,
-}
-
-/// Who said something, and how to tell what became of it.
-#[derive(Debug)]
-pub enum From {
-    /// A caller over HTTP.
-    Http(Reply<Sent>),
-    /// A socket, which hears of failures alone.
-    Socket(Arc<Link>),
-}
-
-/// A message that was said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
-    /// Its place.
-    pub position: Position,
-    /// Users online.
-    pub online: usize,
-    /// Whether it had been said before, under the same id.
-    pub replayed: bool,
-}
-
-/// A room as it is.
-#[derive(Debug)]
-pub struct View {
-    /// Users online.
-    pub online: usize,
-    /// Connections.
-    pub connections: usize,
-    /// The members as JSON, where they were asked for.
-    pub members: Option<Box<RawValue>>,
-}
-
-impl View {
-    /// Of a state.
-    #[must_use]
-    pub fn of(state: &State, members: bool) -> Self {
-        Self {
-            online: state.presence.online(),
-            connections: state.connections(),
-            members: members.then(|| members_json(state.presence.members())),
-        }
-    }
-}
-
-impl Command {
-    /// Answers with an error instead; what has no answer is dropped.
-    pub fn refuse(self, refusal: Refusal) {
-        let denied = Denied::Refused(refusal);
-        match self {
-            Self::Join { reply, .. } | Self::Leave { reply, .. } => answer(reply, Err(denied)),
-            Self::Say { from: From::Http(reply), .. } => answer(reply, Err(denied)),
-            Self::Connect { reply, .. } => answer(reply, Err(denied)),
-            Self::View { reply, .. } => answer(reply, Err(denied)),
-            Self::Say { .. } | Self::Update { .. } | Self::Gone { .. } => {}
-            Self::Tick | Self::Ping | Self::Drain => {}
-        }
-    }
-
-    /// Whether it keeps the room awake.
-    fn stirs(&self) -> bool {
-        !matches!(self, Self::View { .. } | Self::Tick | Self::Ping)
-    }
-}
-
-/// Whoever asked may be gone, which is no error: what was decided is decided.
-fn answer<T>(reply: Reply<T>, outcome: Result<T, Denied>) {
-    let _gone = reply.send(outcome);
-}
-
-type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + Send>>;
-
-/// Something that is told in its turn.
-enum Turn {
-    Say(Said),
-    Append { appended: Waiting<Appended>, message: Message, from: From, accepted: Instant },
-    Read { read: Waiting<Vec<StoredMessage>>, link: Arc<Link>, snapshot: Snapshot, since: Position },
-}
-
-/// What the first turn waited for.
-enum Resolved {
-    Nothing,
-    Appended(Result<Appended, Refusal>),
-    Read(Result<Vec<StoredMessage>, Refusal>),
-}
 
 /// Commands taken at a time.
 const BATCH: usize = 256;
@@ -191,19 +77,6 @@ pub(super) async fn run(
     }
 }
 
-/// Waits until the first turn can be taken. Nothing is lost when it is dropped.
-async fn first(turns: &mut VecDeque<Turn>) -> Resolved {
-    poll_fn(|context: &mut Context<'_>| match turns.front_mut() {
-        None => Poll::Pending,
-        Some(Turn::Say(_)) => Poll::Ready(Resolved::Nothing),
-        Some(Turn::Append { appended, .. }) => {
-            Poll::Ready(Resolved::Appended(ready!(appended.as_mut().poll(context))))
-        }
-        Some(Turn::Read { read, .. }) => Poll::Ready(Resolved::Read(ready!(read.as_mut().poll(context)))),
-    })
-    .await
-}
-
 impl Actor {
     /// Learns where the numbering stands. A room in memory begins a stream of its own.
     async fn open(&mut self) -> Result<(), Refusal> {
@@ -253,7 +126,7 @@ impl Actor {
             }
             Command::View { members, reply } => answer(reply, Ok(View::of(&self.state, members))),
             Command::Tick => self.tick(now_ms),
-            Command::Ping => self.state.links().iter().for_each(|link| ping(link, limits.queue)),
+            Command::Ping => self.state.links().iter().for_each(|link| link.ping(limits.queue)),
             Command::Drain => self.state.links().iter().for_each(|link| self.rooms.send_away(link)),
         }
     }
@@ -426,7 +299,7 @@ impl Actor {
             From::Http(reply) => answer(reply, Err(denied)),
             From::Socket(link) => {
                 let queue = self.rooms.settings().limits.queue;
-                tell_error(&link, denied.word(), message.id.as_deref(), queue);
+                link.tell_error(denied.word(), message.id.as_deref(), queue);
             }
         }
     }
@@ -440,48 +313,4 @@ impl Actor {
     fn alarm(&self, due_ms: i64) {
         self.rooms.set_alarm(&self.room, due_ms);
     }
-}
-
-impl Denied {
-    /// The word to program against.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::RoomFull => "room_full",
-            Self::TooManyConnections(_) => "too_many_connections",
-            Self::RateLimited => "rate_limited",
-            Self::NotAdmitted | Self::Refused(Refusal::Overloaded) => "overloaded",
-            Self::Refused(Refusal::Unavailable) => "unavailable",
-            Self::Refused(Refusal::DiskFull) => "disk_full",
-            Self::Refused(Refusal::OutcomeUnknown) => "outcome_unknown",
-        }
-    }
-}
-
-/// Tells one socket that something it sent was not taken. A raw one, which understands no frames, is closed.
-pub(super) fn tell_error(
-    link: &Link,
-    word: &'static str,
-    id: Option<&str>,
-    queue: super::link::QueueBounds,
-) -> Pushed {
-    if link.wishes.mode != Mode::Socket {
-        link.close(Close::Refused);
-        return Pushed::Skipped;
-    }
-    let error = match id {
-        Some(id) => serde_json::json!({"type": "error", "error": word, "id": id}),
-        None => serde_json::json!({"type": "error", "error": word}),
-    };
-    link.push_bytes(text_frame(&error.to_string()), queue)
-}
-
-/// Asks a connection whether it is still there; a reader of events proves it by taking the bytes.
-pub(super) fn ping(link: &Link, queue: super::link::QueueBounds) {
-    use tungstenite::protocol::frame::coding::{Control, OpCode};
-    let bytes = match link.is_socket() {
-        true => data_frame(OpCode::Control(Control::Ping), b""),
-        false => bytes::Bytes::from_static(b": ping\n\n"),
-    };
-    let _full_is_slow = link.push_bytes(bytes, queue);
 }

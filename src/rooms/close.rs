@@ -28,6 +28,20 @@ pub enum Close {
 }
 
 impl Close {
+    /// Each of them.
+    pub const ALL: [Self; 10] = [
+        Self::Protocol,
+        Self::NotText,
+        Self::NotUtf8,
+        Self::TooBig,
+        Self::Restart(Duration::ZERO),
+        Self::Refused,
+        Self::Left,
+        Self::Idle,
+        Self::Slow,
+        Self::RateLimited,
+    ];
+
     /// The code of RFC 6455.
     #[must_use]
     pub fn code(self) -> u16 {
@@ -69,5 +83,47 @@ impl Close {
             Self::Restart(retry) => format!("restart; retry_after_ms={}", retry.as_millis()),
             other => other.word().to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Code and reason of each row, in its order.
+    #[test]
+    fn the_readme_s_table_is_the_code_s() {
+        let readme = include_str!("../../README.md");
+        let (_, table) =
+            readme.split_once("| code | reason | meaning | come back? |\n|---:|---|---|---|\n").unwrap();
+        let rows = table.lines().map_while(|line| line.strip_prefix("| ")).map(|row| {
+            let mut cells = row.split(" | ");
+            let code: u16 = cells.next().unwrap().parse().unwrap();
+            let reason = cells.next().unwrap().trim_matches('`').split(';').next().unwrap().to_owned();
+            let (meaning, back) = (cells.next().unwrap(), cells.next().unwrap());
+            assert!(!meaning.is_empty() && (back.starts_with("yes") || back.starts_with("no")), "{row}");
+            (code, reason)
+        });
+        let known = Close::ALL.map(|close| (close.code(), close.word().to_owned()));
+        assert_eq!(rows.collect::<Vec<_>>(), known);
+    }
+
+    /// One that is added has to be added to the list, and so to the table.
+    #[test]
+    fn the_list_is_whole() {
+        let place = |close: &Close| match close {
+            Close::Protocol => 0,
+            Close::NotText => 1,
+            Close::NotUtf8 => 2,
+            Close::TooBig => 3,
+            Close::Restart(_) => 4,
+            Close::Refused => 5,
+            Close::Left => 6,
+            Close::Idle => 7,
+            Close::Slow => 8,
+            Close::RateLimited => 9,
+        };
+        assert_eq!(Close::ALL.iter().map(place).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert!(Close::ALL.iter().all(|close| close.reason().len() <= 123));
     }
 }

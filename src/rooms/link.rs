@@ -9,9 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use tungstenite::protocol::frame::coding::{Control, OpCode};
 
 use super::close::Close;
-use super::frame::{Frame, Kind, Mode};
+use super::frame::{Frame, Kind, Mode, data_frame, text_frame};
 use super::types::{ConnectionId, UserId};
 
 /// Bounds of what waits for one connection.
@@ -101,6 +102,12 @@ impl Link {
         }
     }
 
+    /// Whether it is a WebSocket. A reader of events is a connection, but nobody's presence.
+    #[must_use]
+    pub fn is_socket(&self) -> bool {
+        matches!(self.wishes.mode, Mode::Socket | Mode::RawSocket)
+    }
+
     /// Notes that it was heard of.
     pub fn stir(&self, now_ms: i64) {
         self.seen_ms.store(now_ms, Ordering::Relaxed);
@@ -155,6 +162,27 @@ impl Link {
         outbox.queue.push_back(bytes);
         wake(outbox);
         Pushed::Queued
+    }
+
+    /// Tells it that something it sent was not taken. A raw one, which understands no frames, is closed.
+    pub fn tell_error(&self, word: &'static str, id: Option<&str>, bounds: QueueBounds) {
+        if self.wishes.mode != Mode::Socket {
+            return self.close(Close::Refused);
+        }
+        let error = match id {
+            Some(id) => serde_json::json!({"type": "error", "error": word, "id": id}),
+            None => serde_json::json!({"type": "error", "error": word}),
+        };
+        let _full_is_slow = self.push_bytes(text_frame(&error.to_string()), bounds);
+    }
+
+    /// Asks it whether it is still there; a reader of events proves it by taking the bytes.
+    pub fn ping(&self, bounds: QueueBounds) {
+        let bytes = match self.is_socket() {
+            true => data_frame(OpCode::Control(Control::Ping), b""),
+            false => Bytes::from_static(b": ping\n\n"),
+        };
+        let _full_is_slow = self.push_bytes(bytes, bounds);
     }
 
     fn wants(&self, frame: &Frame) -> bool {

@@ -10,7 +10,8 @@ use std::task::Waker;
 
 use tokio::sync::mpsc;
 
-use super::actor::{self, Command};
+use super::actor;
+use super::command::Command;
 use super::registry::Rooms;
 use super::state::State;
 use super::types::RoomName;

@@ -1,41 +1,35 @@
 //! A WebSocket's own task: reads what it says, writes what its room says, answers pings and keep-alives by
-//! itself. Small on purpose, for there are many of them: an idle one holds a read buffer of a kilobyte, no
-//! timer, no queue.
+//! itself. Small on purpose, for there are many of them: an idle one holds no timer, no queue, and nothing of
+//! the library.
 //!
-//! The library parses and checks; frames of the room are written as they are, encoded once for all sockets.
+//! The library parses and checks; it is there from a message's first byte to its last. Frames of the room are
+//! written as they are, encoded once for all sockets.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{self, IoSlice, Read, Write};
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 use tungstenite::error::{CapacityError, ProtocolError};
 use tungstenite::protocol::frame::CloseFrame;
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message as Heard, Utf8Bytes};
 
-use super::actor::{Command, From, tell_error};
+use super::admission::Membership;
 use super::close::Close;
-use super::frame::Mode;
+use super::command::Command;
 use super::link::Next;
 use super::presence::End;
 use super::rate::Bucket;
-use super::registry::Membership;
 use super::room::Rejected;
-use super::types::{Body, Message, Meta, even_null, is_message_id};
+use super::said::understand;
+use super::wire::Wire;
 
-/// The library's buffer for what a socket says; larger messages grow it.
+/// The library's buffer for what a socket says; larger messages grow it for as long as they come.
 const READ_BUFFER_BYTES: usize = 1024;
-/// Frames that are written at a time.
-const WRITE_FRAMES: usize = 64;
 /// A socket that sends pings without reading the answers is not read either beyond so many.
 const UNREAD_ANSWERS: usize = 128;
 /// Steps before other tasks get their turn.
@@ -44,23 +38,16 @@ const STEPS: usize = 32;
 /// See the module.
 pub struct Socket {
     membership: Membership,
-    protocol: WebSocketContext,
+    /// The library's part. Its buffers grow with the largest message and never shrink, so it is let go of where
+    /// a message has ended and nothing of the next one has come.
+    protocol: Option<Box<WebSocketContext>>,
     wire: Wire,
-    /// Frames being written, and how much of the first is.
-    writing: VecDeque<Bytes>,
-    written: usize,
     phase: Phase,
     rate: Bucket,
     /// A command that waits for room in the room's queue; nothing is read meanwhile.
     held: Option<Box<Command>>,
     /// Set while closing, and only then.
     deadline: Option<Pin<Box<Sleep>>>,
-}
-
-/// The connection as the library sees it: reads come from it, writes are collected for ours.
-struct Wire {
-    stream: TcpStream,
-    answers: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,36 +61,6 @@ enum Phase {
     Leaving,
 }
 
-/// What a client may say in JSON. Any other text is a message as it is.
-#[derive(Debug, Deserialize)]
-struct Said<'a> {
-    r#type: &'a str,
-    #[serde(borrow, default, deserialize_with = "even_null")]
-    meta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "even_null")]
-    data: Option<&'a RawValue>,
-    id: Option<&'a str>,
-}
-
-impl Read for Wire {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.try_read(buffer)
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.answers.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Socket {
     /// A socket on a connection whose handshake is done; `already_read` are bytes that came with it.
     #[must_use]
@@ -111,21 +68,12 @@ impl Socket {
         // From here on, an end without a goodbye is a loss.
         membership.end = End::Lost;
         let settings = membership.rooms.settings();
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(0)
-            .max_write_buffer_size(usize::MAX)
-            .max_message_size(Some(settings.max_message_bytes))
-            .max_frame_size(Some(settings.max_message_bytes));
-        let protocol =
-            WebSocketContext::from_partially_read(already_read.to_vec(), Role::Server, Some(config));
+        let protocol = (!already_read.is_empty()).then(|| protocol(settings.max_message_bytes, already_read));
         let rate = Bucket::full(settings.socket_messages_per_s, membership.rooms.now_ms());
         Self {
             membership,
             protocol,
-            wire: Wire { stream, answers: Vec::new() },
-            writing: VecDeque::new(),
-            written: 0,
+            wire: Wire::new(stream, already_read),
             phase: Phase::Open,
             rate,
             held: None,
@@ -154,14 +102,12 @@ impl Socket {
             if written.is_err() {
                 return Poll::Ready(self.cause());
             }
-            if self.phase == Phase::Leaving && self.writing.is_empty() {
+            if self.phase == Phase::Leaving && self.wire.queued() == 0 {
                 self.membership.end = End::Clean;
                 return Poll::Ready(self.cause());
             }
             match self.poll_read(context) {
-                Poll::Pending
-                    if self.wire.answers.is_empty() && !self.has_news(written.is_ok_and(|all| all)) =>
-                {
+                Poll::Pending if !self.wire.has_answers() && !self.has_news(written.is_ok_and(|all| all)) => {
                     return Poll::Pending;
                 }
                 Poll::Pending | Poll::Ready(Ok(())) => {}
@@ -181,7 +127,7 @@ impl Socket {
 
     /// Whether reading has left something to write that waits for nobody.
     fn has_news(&self, all_was_written: bool) -> bool {
-        all_was_written && !self.writing.is_empty()
+        all_was_written && self.wire.queued() > 0
     }
 
     /// Why it ended, for the metrics.
@@ -196,23 +142,19 @@ impl Socket {
     /// Writes what there is. True if all of it is written.
     fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
         loop {
-            if !self.wire.answers.is_empty() {
-                self.writing.push_back(std::mem::take(&mut self.wire.answers).into());
-            }
-            if self.writing.is_empty() {
-                // An idle socket keeps no room for what it once had to write.
-                self.writing = VecDeque::new();
+            self.wire.queue_answers();
+            if self.wire.is_written() {
                 if self.phase != Phase::Open {
                     return Ok(true);
                 }
-                match self.membership.link.poll_take(context, &mut self.writing) {
+                match self.membership.link.poll_take(context, self.wire.writing()) {
                     Poll::Pending => return Ok(true),
                     Poll::Ready(Next::Frames) => {}
                     Poll::Ready(Next::Close(close)) => self.close(close),
                 }
                 continue;
             }
-            match self.write_some() {
+            match self.wire.write_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // One that cannot even be told is closed by its deadline.
@@ -228,41 +170,14 @@ impl Socket {
         }
     }
 
-    fn write_some(&mut self) -> io::Result<()> {
-        let mut slices = [IoSlice::new(&[]); WRITE_FRAMES];
-        let mut count = 0;
-        for (slice, frame) in slices.iter_mut().zip(&self.writing) {
-            let from = if count == 0 { self.written } else { 0 };
-            *slice = IoSlice::new(frame.get(from..).unwrap_or_default());
-            count += 1;
-        }
-        let mut written = self.wire.stream.try_write_vectored(slices.get(..count).unwrap_or_default())?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        written += self.written;
-        while let Some(first) = self.writing.front() {
-            if written < first.len() {
-                break;
-            }
-            written -= first.len();
-            self.writing.pop_front();
-        }
-        self.written = written;
-        Ok(())
-    }
-
     /// While a write is stuck, the room may have given the connection up.
     fn notice_slow(&mut self, context: &mut Context<'_>) {
         if self.phase == Phase::Open
             && let Poll::Ready(Some(close)) = self.membership.link.poll_given_up(context)
         {
-            // Only a frame that is half written has to be finished.
-            self.writing.truncate(usize::from(self.written > 0));
+            self.wire.forget_queued();
             self.close(close);
-            if !self.wire.answers.is_empty() {
-                self.writing.push_back(std::mem::take(&mut self.wire.answers).into());
-            }
+            self.wire.queue_answers();
         }
     }
 
@@ -271,13 +186,21 @@ impl Socket {
         if let Some(held) = self.held.take() {
             self.offer(*held, context);
         }
-        if self.held.is_some() || self.writing.len() > UNREAD_ANSWERS {
+        if self.held.is_some() || self.wire.queued() > UNREAD_ANSWERS {
             return Poll::Pending;
         }
         if matches!(self.phase, Phase::Lingering(_)) {
             return self.poll_discard(context).map(Err);
         }
-        match self.protocol.read(&mut self.wire) {
+        if self.protocol.is_none() {
+            match self.wire.stream.poll_read_ready(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(ready) => ready.map_err(|_| None)?,
+            }
+        }
+        let max_message_bytes = self.membership.rooms.settings().max_message_bytes;
+        let library = self.protocol.get_or_insert_with(|| protocol(max_message_bytes, &[]));
+        match library.read(&mut self.wire) {
             Ok(heard) => self.heard(heard, context),
             // Both have said goodbye; where ours was the answer, it has yet to be written.
             Err(Error::ConnectionClosed | Error::AlreadyClosed) => {
@@ -287,6 +210,10 @@ impl Socket {
                 };
             }
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                // What it had to say is collected, and it holds no byte of a message.
+                if self.phase == Phase::Open && self.wire.boundary.is_here() {
+                    self.protocol = None;
+                }
                 return self.wire.stream.poll_read_ready(context).map(|ready| ready.map_err(|_| None));
             }
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -302,7 +229,7 @@ impl Socket {
 
     /// Reads and looks at nothing, so that the close frame is not lost with a reset connection.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<Option<End>> {
-        if self.writing.is_empty() && self.wire.answers.is_empty() {
+        if self.wire.queued() == 0 && !self.wire.has_answers() {
             let _best_effort = Pin::new(&mut self.wire.stream).poll_shutdown(context);
         }
         let mut unread = [0; 2048];
@@ -328,7 +255,9 @@ impl Socket {
                 self.phase = Phase::Leaving;
                 self.set_deadline();
                 // Collects our goodbye; that it is the last thing to be said is no error.
-                let _closed = self.protocol.flush(&mut self.wire);
+                if let Some(library) = &mut self.protocol {
+                    let _closed = library.flush(&mut self.wire);
+                }
             }
             Heard::Text(text) if self.phase == Phase::Open => self.heard_text(&text, context),
             Heard::Binary(_) if self.phase == Phase::Open => self.refuse(Close::NotText),
@@ -339,8 +268,11 @@ impl Socket {
 
     fn heard_text(&mut self, text: &str, context: &mut Context<'_>) {
         let settings = self.membership.rooms.settings();
+        let meter = self.membership.rooms.meter();
+        meter.message();
         if !text.is_empty() && *text == *settings.keepalive_request {
-            self.writing.push_back(settings.keepalive_response.clone());
+            meter.keepalive();
+            self.wire.writing().push_back(settings.keepalive_response.clone());
             return;
         }
         let now_ms = self.membership.rooms.now_ms();
@@ -348,55 +280,10 @@ impl Socket {
             return self.close(Close::RateLimited);
         }
         let link = &self.membership.link;
-        let command = match link.wishes.mode {
-            Mode::Socket => self.parse(text),
-            _ => Ok(self.say(Body::Text(text.into()), None)),
-        };
-        match command {
+        match understand(link, text, settings.max_meta_bytes) {
             Ok(command) => self.offer(command, context),
-            Err(word) => {
-                let _slow_is_noticed = tell_error(link, word, None, settings.limits.queue);
-            }
+            Err(word) => link.tell_error(word, None, settings.limits.queue),
         }
-    }
-
-    fn parse(&self, text: &str) -> Result<Command, &'static str> {
-        let as_it_is = || Ok(self.say(Body::Text(text.into()), None));
-        if !text.starts_with('{') {
-            return as_it_is();
-        }
-        let Ok(said) = serde_json::from_str::<Said<'_>>(text) else { return as_it_is() };
-        match said.r#type {
-            "update" => {
-                let max_bytes = self.membership.rooms.settings().max_meta_bytes;
-                let meta = said.meta.filter(|meta| meta.get().len() <= max_bytes).ok_or("invalid_meta")?;
-                if self.membership.link.user.is_none() {
-                    return Err("no_user");
-                }
-                let meta = Meta(meta.get().into());
-                Ok(Command::Update { link: Arc::clone(&self.membership.link), meta })
-            }
-            "message" => {
-                let id = match said.id {
-                    Some(id) if !is_message_id(id) => {
-                        return Err("invalid_message");
-                    }
-                    id => id.map(Into::into),
-                };
-                match (said.text, said.data) {
-                    (Some(text), None) => Ok(self.say(Body::Text((*text).into()), id)),
-                    (None, Some(data)) => Ok(self.say(Body::Data(data.get().into()), id)),
-                    _ => Err("invalid_message"),
-                }
-            }
-            _ => as_it_is(),
-        }
-    }
-
-    fn say(&self, body: Body, id: Option<Arc<str>>) -> Command {
-        let link = Arc::clone(&self.membership.link);
-        let message = Message { user: link.user.clone(), body, id };
-        Command::Say { message, from: From::Socket(link), accepted: Instant::now() }
     }
 
     fn offer(&mut self, command: Command, context: &mut Context<'_>) {
@@ -417,7 +304,9 @@ impl Socket {
         self.set_deadline();
         let frame = CloseFrame { code: close.code().into(), reason: Utf8Bytes::from(close.reason()) };
         // The frame is collected for writing, which cannot fail here.
-        let _collected = self.protocol.close(&mut self.wire, Some(frame));
+        let max_message_bytes = self.membership.rooms.settings().max_message_bytes;
+        let library = self.protocol.get_or_insert_with(|| protocol(max_message_bytes, &[]));
+        let _collected = library.close(&mut self.wire, Some(frame));
     }
 
     fn set_deadline(&mut self) {
@@ -438,6 +327,17 @@ impl Socket {
     }
 }
 
+/// The library's part of a connection.
+fn protocol(max_message_bytes: usize, already_read: &[u8]) -> Box<WebSocketContext> {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_write_buffer_size(usize::MAX)
+        .max_message_size(Some(max_message_bytes))
+        .max_frame_size(Some(max_message_bytes));
+    Box::new(WebSocketContext::from_partially_read(already_read.to_vec(), Role::Server, Some(config)))
+}
+
 impl std::fmt::Debug for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Socket").field("phase", &self.phase).finish_non_exhaustive()
@@ -447,12 +347,35 @@ impl std::fmt::Debug for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use tokio_util::sync::CancellationToken;
 
-    /// A field too many is paid for by every idle socket.
-    #[test]
-    fn an_idle_socket_is_small() {
-        let (socket, link) = (size_of::<Socket>(), size_of::<super::super::link::Link>());
-        println!("socket {socket}, link {link}");
-        assert!(socket <= 640 && link <= 192, "socket {socket}, link {link}");
+    use crate::rooms::Rooms;
+    use crate::rooms::frame::Mode;
+    use crate::rooms::link::{Link, Wishes};
+    use crate::rooms::room::Room;
+    use crate::rooms::state::State;
+    use crate::rooms::types::{RoomName, UserId};
+    use crate::usage::Usage;
+
+    /// A field too many is paid for by every idle socket. ARCHITECTURE.md says where the bytes go.
+    #[tokio::test]
+    async fn an_idle_socket_is_small() {
+        let clock = crate::partition::Clock::system(0, i64::MAX).unwrap();
+        let meter = Arc::clone(&Usage::new(&clock).rooms);
+        let stop = CancellationToken::new();
+        let config = crate::config::Config::default();
+        let rooms = Rooms::start((&config).into(), clock, None, meter, &stop);
+        let (room, user) = (RoomName::parse("room", 9).unwrap(), UserId::parse("user", 9));
+        let wishes = Wishes { mode: Mode::Socket, echo: true, presence: true };
+        let membership = rooms.connect(&room, user, wishes, None, None).await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let running = size_of_val(&Socket::new(membership, stream, &[]).run());
+        let (link, library) = (size_of::<Link>(), size_of::<WebSocketContext>());
+        let (room, state) = (size_of::<Room>(), size_of::<State>());
+        println!("socket {running}, link {link}, library {library}, room {room}, state {state}");
+        assert!(running <= 512 && link <= 192, "socket {running}, link {link}");
+        stop.cancel();
     }
 }

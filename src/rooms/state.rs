@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use super::frame::{Frame, Kind, Mode, Snapshot, members_json};
+use super::denied::Denied;
+use super::frame::{Frame, Kind, Snapshot, members_json};
 use super::history::{Bounds, History, Kept};
 use super::link::{Link, Pushed, QueueBounds};
 use super::presence::{Change, End, Presence, Times};
 use super::rate::Bucket;
 use super::types::{ConnectionId, Message, Meta, Position, RoomName, UserId};
-use crate::partition::Refusal;
 
 /// Bounds of one room; the settings of the same names say what they mean.
 #[derive(Debug, Clone, Copy)]
@@ -22,26 +22,6 @@ pub struct Limits {
     pub max_connections: usize,
     pub max_connections_per_user: usize,
     pub room_messages_per_s: u32,
-}
-
-/// Why a room says no.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
-    /// `rooms.max_members`
-    #[error("the room has its full number of members")]
-    RoomFull,
-    /// `rooms.max_connections_per_room`, `…_per_user` or `…_per_key`, which the text names.
-    #[error("too many connections: {0}")]
-    TooManyConnections(&'static str),
-    /// `rooms.room_messages_per_s`
-    #[error("too many messages a second")]
-    RateLimited,
-    /// `rooms.admissions_per_s`
-    #[error("too many connections at once")]
-    NotAdmitted,
-    /// As a partition would.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
 }
 
 /// The numbering of a room's messages.
@@ -224,7 +204,7 @@ impl State {
             self.presence.refresh(user, now_ms);
         }
         let taken = self.http_messages.take(limits.room_messages_per_s, now_ms);
-        taken.then_some(()).ok_or(Denied::RateLimited)
+        taken.then_some(()).ok_or(Denied::RateLimited("rooms.room_messages_per_s"))
     }
 
     /// Ends what is over: sessions, graces, silent connections, old messages.
@@ -357,14 +337,6 @@ impl State {
             self.links = Vec::new();
         }
         Some(link)
-    }
-}
-
-impl Link {
-    /// Whether it is a WebSocket. A reader of events is a connection, but nobody's presence.
-    #[must_use]
-    pub fn is_socket(&self) -> bool {
-        matches!(self.wishes.mode, Mode::Socket | Mode::RawSocket)
     }
 }
 

@@ -21,10 +21,12 @@ use crate::reservations::decide::Defaults;
 use crate::reservations::feeds::Feeds;
 use crate::reservations::sets::driver::Bounds;
 use crate::reservations::{Sets, Workshops};
-use crate::rooms::recorder::{Recorder, RoomRecords};
-use crate::rooms::registry::history_bounds;
+use crate::rooms::recorder::Recorder;
+use crate::rooms::records::RoomRecords;
+use crate::rooms::settings::history_bounds;
 use crate::store::sqlite::{Identity, SqliteStore};
 use crate::store::{self, BookingsStore};
+use crate::usage::Usage;
 
 /// Running partitions with the ways in: the service without its listeners and its roll-up.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Partitions {
     pub recorder: Recorder,
     /// The time by which they decide.
     pub clock: Clock,
+    /// What they cost.
+    pub usage: Usage,
     /// When each has reservations to sweep.
     pub(super) alarms: Vec<Alarm>,
     pub(super) running: Vec<Partition<Command>>,
@@ -55,12 +59,13 @@ impl Partitions {
         data.complete()?;
         let clock = start_clock(&stores, config)?;
         let feeds = Feeds::default();
+        let usage = Usage::new(&clock);
         let (mut running, mut alarms) = (Vec::new(), Vec::new());
         for (index, mut store) in (0..).zip(stores) {
             removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
             let alarm = Alarm::new(store.next_due_at_ms()?);
             alarms.push(alarm.clone());
-            let engine = engine(store, index, data, config, (feeds.clone(), alarm));
+            let engine = engine(store, index, data, config, (feeds.clone(), alarm, usage.clone()));
             let limits = limits(config, workers.clone());
             running.push(worker::spawn(index, engine, limits, clock.clone()).map_err(Error::Thread)?);
         }
@@ -78,7 +83,7 @@ impl Partitions {
         };
         let sets = Sets::new(workshops.clone(), bounds, clock.clone());
         let recorder = Recorder::new(ports(&running), patience);
-        Ok(Self { shards, workshops, sets, recorder, clock, alarms, running })
+        Ok(Self { shards, workshops, sets, recorder, clock, usage, alarms, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
@@ -114,7 +119,7 @@ fn engine(
     partition: u32,
     data: &DataDir,
     config: &Config,
-    (feeds, alarm): (Feeds, Alarm),
+    (feeds, alarm, usage): (Feeds, Alarm, Usage),
 ) -> Engine<SqliteStore> {
     let manifest = data.manifest();
     let shards = shards_of_partition(partition, manifest.shards, manifest.partitions);
@@ -134,7 +139,7 @@ fn engine(
         alarm,
     });
     let rooms = RoomRecords::new(history_bounds(&config.rooms), max_resident);
-    let engine = Engine::new(store, likes, reservations, rooms);
+    let engine = Engine::new(store, likes, reservations, rooms, usage);
     #[cfg(debug_assertions)]
     let engine = engine.with_faults(config.faults.clone());
     engine

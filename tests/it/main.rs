@@ -43,5 +43,6 @@ mod start_and_stop;
 mod store_conformance;
 mod time;
 mod unsynced;
+mod usage;
 mod verify;
 mod workshop_deletion;

@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 32] = [
+const METRICS: [(&str, &str, &[&str]); 38] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_batch_commands", "histogram", &["partition"]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
@@ -44,6 +44,12 @@ const METRICS: [(&str, &str, &[&str]); 32] = [
     ("headcount_room_wakes_total", "counter", &[]),
     ("headcount_rooms", "gauge", &["state"]),
     ("headcount_summary_age_seconds", "gauge", &[]),
+    ("headcount_usage_active_seconds_total", "counter", &["namespace"]),
+    ("headcount_usage_asleep_seconds_total", "counter", &[]),
+    ("headcount_usage_inbound_messages_total", "counter", &["namespace"]),
+    ("headcount_usage_keepalives_total", "counter", &[]),
+    ("headcount_usage_requests_total", "counter", &["namespace"]),
+    ("headcount_usage_stored_bytes", "gauge", &["namespace"]),
     ("headcount_wal_bytes", "gauge", &["partition"]),
 ];
 
@@ -126,6 +132,7 @@ async fn scrape(service: &Service) -> (String, BTreeMap<String, Family>) {
         if told("headcount_wal_bytes")
             && told("headcount_actors_resident")
             && told("headcount_rollup_seconds")
+            && told("headcount_usage_stored_bytes")
         {
             return (answer.text, families);
         }

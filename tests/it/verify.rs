@@ -13,7 +13,7 @@ const SHARDS: u32 = 4;
 
 /// A directory at rest with some of everything.
 async fn good() -> Setup {
-    let setup = Setup::new().with("likes.shards", SHARDS);
+    let setup = Setup::new().with("likes.shards", SHARDS).with("rooms.history", "durable");
     let service = setup.start();
     let client = &service.client;
     for user in 0..40 {
@@ -35,6 +35,11 @@ async fn good() -> Setup {
             let answer = client.post(&format!("{path}/reservations"), request).await;
             assert!([201, 202].contains(&answer.status), "{answer:?}");
         }
+    }
+    for n in 0..24 {
+        let room = format!("/rooms/room-{}/send", n % 6);
+        let said = format!(r#"{{"user":"ada","data":{{"n":{n}}},"id":"message-{n}"}}"#);
+        assert_eq!(client.post(&room, said).await.status, 200);
     }
     assert!(service.stop().success());
     setup
@@ -221,6 +226,64 @@ const DAMAGES: &[Damage] = &[
         "UPDATE shard_counters SET shard = shard + 1 WHERE shard = 0",
         &["shard 1", "does not belong on this partition"],
     ),
+    damage(
+        "a message lost",
+        P0,
+        "DELETE FROM room_messages WHERE offset = 2",
+        &["room room-", "messages 1 to 4 are kept, and there are 3"],
+    ),
+    damage(
+        "the last message lost",
+        P1,
+        "DELETE FROM room_messages WHERE offset = 4",
+        &["room room-", "the last number given is 4, the last message's is 3"],
+    ),
+    damage(
+        "numbers that would be given again",
+        P0,
+        "UPDATE rooms SET last_offset = 1",
+        &["room room-", "the last number given is 1, the last message's is 4"],
+    ),
+    damage("messages of no room", P0, "DELETE FROM rooms", &["room_messages", "belong to no room"]),
+    damage(
+        "a message changed",
+        P0,
+        "UPDATE room_messages SET body = body || ' ' WHERE offset = 3",
+        &["room_messages", "count for other than their bytes"],
+    ),
+    damage(
+        "JSON that is none",
+        P0,
+        "UPDATE room_messages SET body = replace(body, '{', '[') WHERE offset = 3",
+        &["room_messages", "are said to be JSON and are not"],
+    ),
+    damage(
+        "an id said twice",
+        P0,
+        "UPDATE room_messages SET message_id = 'message-0'",
+        &["room room-", "3 messages repeat an id"],
+    ),
+    damage(
+        "a message out of its time",
+        P0,
+        "UPDATE room_messages SET at_ms = 5 WHERE offset = 3",
+        &["room room-", "1 messages are older than the one before"],
+    ),
+    damage(
+        "a message from the future",
+        P0,
+        "UPDATE room_messages SET at_ms = at_ms + 1000000 WHERE offset = 4",
+        &["room_messages", "after the latest time stored"],
+    ),
+    damage("an epoch that is none", P0, "UPDATE rooms SET epoch = 'a b'", &["room room-", "is no epoch"]),
+    damage(
+        "a room under a name that lives elsewhere",
+        P0,
+        "UPDATE rooms SET name = name || '-' || name || '-x' WHERE room_id > 0;
+         INSERT INTO rooms (name, epoch, last_offset) VALUES ('a', 'e', 0), ('b', 'e', 0), ('c', 'e', 0),
+           ('d', 'e', 0), ('e', 'e', 0), ('f', 'e', 0), ('g', 'e', 0), ('h', 'e', 0)",
+        &["room ", "it belongs on partition 1"],
+    ),
     damage("another partition's file", P0, "UPDATE identity SET partition = 1", &["file", "partition 1"]),
     damage("another directory's file", P1, "UPDATE identity SET data_id = 'other'", &["file", "of other"]),
 ];
@@ -360,9 +423,9 @@ async fn what_it_cannot_see_never_passes() {
     assert_could_not_look(&scratch.join("nowhere"), &[], "nowhere");
     fs::create_dir(scratch.join("empty")).unwrap();
     assert_could_not_look(&scratch.join("empty"), &[], "manifest.json");
-    for deleted in [&[][..], &["--deleted", "likes"], &["--deleted", "workshops"]] {
+    for deleted in [&[][..], &["--deleted", "likes"], &["--deleted", "workshops"], &["--deleted", "rooms"]] {
         for file in [P0, P1, SUMMARY] {
-            if file == SUMMARY && deleted.contains(&"workshops") {
+            if file == SUMMARY && (deleted.contains(&"workshops") || deleted.contains(&"rooms")) {
                 continue;
             }
             let copy = scratch.join(format!("without-{file}-{}", deleted.concat()));
@@ -387,7 +450,8 @@ async fn a_deletion_is_proven_by_absence_alone() {
     let data_dir = setup.data_dir();
     let code = |namespace: &str| verify(&data_dir, &["--deleted", namespace]).0;
     assert_eq!((code("likes"), code("workshops")), (Some(0), Some(0)), "nothing was there");
-    assert_eq!(code("rooms"), Some(2), "no such namespace");
+    assert_eq!(code("rooms"), Some(0));
+    assert_eq!(code("everything"), Some(2), "no such namespace");
 
     let service = setup.start();
     service.client.like("post", "ada").await;
@@ -415,6 +479,41 @@ async fn a_deletion_is_proven_by_absence_alone() {
         files::copy_directory(&data_dir, &copy);
         files::execute(&copy, file, sql);
         assert_eq!(verify(&copy, &["--deleted", "likes"]).0, Some(1), "{sql}");
+        fs::remove_dir_all(&copy).unwrap();
+    }
+}
+
+/// A room's messages end by their age; then nothing is left of it in any file.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_absence_of_rooms_is_proven_too() {
+    let setup = Setup::new().with("rooms.history", "durable");
+    let service = setup.start();
+    let data_dir = setup.data_dir();
+    let code = || verify(&data_dir, &["--deleted", "rooms"]).0;
+    assert_eq!(code(), Some(0), "nothing was there");
+    // Presence is in no file.
+    assert_eq!(service.client.post("/join", r#"{"user":"ada"}"#).await.status, 200);
+    assert_eq!(code(), Some(0));
+    assert_eq!(service.client.post("/send", r#"{"user":"ada","text":"hi"}"#).await.status, 200);
+    let (found, text) = verify(&data_dir, &["--deleted", "rooms"]);
+    assert_eq!(found, Some(1), "{text}");
+    assert!(text.contains("room_messages: 1 rows are still there"), "{text}");
+    assert!(service.stop().success());
+    // The purge at the start ends what is too old.
+    for file in [P0, P1] {
+        files::execute(&data_dir, file, "UPDATE room_messages SET at_ms = 0");
+    }
+    let service = setup.start();
+    crate::service::eventually("the purge", || code() == Some(0));
+    assert!(service.stop().success());
+    for (file, sql) in [
+        (P0, "INSERT INTO rooms (name, epoch, last_offset) VALUES ('x', 'e', 0)"),
+        (P1, "INSERT INTO room_messages VALUES (1, 1, 0, 0, NULL, NULL, 'text', '')"),
+    ] {
+        let copy = setup.scratch().join("copy");
+        files::copy_directory(&data_dir, &copy);
+        files::execute(&copy, file, sql);
+        assert_eq!(verify(&copy, &["--deleted", "rooms"]).0, Some(1), "{sql}");
         fs::remove_dir_all(&copy).unwrap();
     }
 }

@@ -18,6 +18,8 @@ pub enum Namespace {
     Likes,
     /// Workshops, attempts and what became of them, logs, holders' names.
     Workshops,
+    /// Rooms and their messages. Presence is in no file.
+    Rooms,
 }
 
 /// What a finding calls rows, and which they are.
@@ -50,13 +52,14 @@ impl Namespace {
                 ("holders", "holders"),
                 ("unswept_workshops", "unswept_workshops"),
             ],
+            Self::Rooms => &[("rooms", "rooms"), ("room_messages", "room_messages")],
         }
     }
 
     fn summary_tables(self) -> &'static [Rows] {
         match self {
             Self::Likes => &[("summary", "summary"), ("deletions", "deletions")],
-            Self::Workshops => &[],
+            Self::Workshops | Self::Rooms => &[],
         }
     }
 }

@@ -9,6 +9,7 @@ mod absence;
 mod likes;
 mod report;
 mod reservations;
+mod rooms;
 mod sets;
 
 use std::path::{Path, PathBuf};
@@ -113,6 +114,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
             place.check_file(&mut report)?;
             likes::audit(&place, &summary, &mut report)?;
             reservations::audit(&place, &mut report)?;
+            rooms::audit(&place, &mut report)?;
             sets.look_at(&place, &mut report)
         })?;
     }

@@ -32,6 +32,10 @@ pub struct Report {
     pub attempts: u64,
     /// Sets of reservations.
     pub sets: u64,
+    /// Rooms with a durable history.
+    pub rooms: u64,
+    /// Messages of theirs.
+    pub messages: u64,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }
@@ -60,6 +64,7 @@ impl fmt::Display for Report {
             0 => writeln!(f)?,
             sets => writeln!(f, ", {sets} sets")?,
         }
+        writeln!(f, "rooms:        {} rooms, {} messages kept", self.rooms, self.messages)?;
         for Finding { partition, what, why } in &self.findings {
             match partition {
                 Some(partition) => writeln!(f, "WRONG partition {partition}, {what}: {why}")?,

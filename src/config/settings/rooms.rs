@@ -51,6 +51,13 @@ pub struct Rooms {
     pub socket_messages_per_s: u32,
     /// Messages a second over HTTP into one room. 1 to 1,000,000.
     pub room_messages_per_s: u32,
+    /// Messages a second over HTTP of one user, over all rooms. 1 to 1,000,000.
+    pub user_messages_per_s: u32,
+    /// Messages a second over HTTP with one API key, over all rooms. 1 to 1,000,000.
+    pub key_messages_per_s: u32,
+    /// Users, and keys, whose rate over HTTP is remembered; beyond them, who was silent longest starts afresh. 2 to
+    /// 10,000,000.
+    pub rated_senders: usize,
     /// Most commands waiting for one room. 1 to 65,536.
     pub mailbox: usize,
     /// Most frames waiting for one connection; more, and it is closed as slow. 1 to 1,048,576.
@@ -101,6 +108,9 @@ impl Default for Rooms {
             admissions_per_s: 5_000,
             socket_messages_per_s: 100,
             room_messages_per_s: 1_000,
+            user_messages_per_s: 100,
+            key_messages_per_s: 10_000,
+            rated_senders: 100_000,
             mailbox: 1_024,
             queue_frames: 256,
             queue_bytes: 1_048_576,
@@ -135,6 +145,9 @@ impl Rooms {
         ("admissions_per_s", whole(1, 1_000_000)),
         ("socket_messages_per_s", whole(1, 1_000_000)),
         ("room_messages_per_s", whole(1, 1_000_000)),
+        ("user_messages_per_s", whole(1, 1_000_000)),
+        ("key_messages_per_s", whole(1, 1_000_000)),
+        ("rated_senders", whole(2, 10_000_000)),
         ("mailbox", whole(1, 65_536)),
         ("queue_frames", whole(1, 1_048_576)),
         ("queue_bytes", whole(1_024, 1_073_741_824)),

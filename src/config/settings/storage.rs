@@ -14,17 +14,22 @@ pub struct Storage {
     /// Partitions: a thread and an SQLite file each. 1 to 256. Absent: what the data directory's manifest says, 2 for
     /// a new one. A number other than the manifest's refuses the start.
     pub partitions: Option<u32>,
+    /// Milliseconds after which the bytes stored are measured again when somebody asks for them. 10 to 86,400,000 (a day).
+    pub usage_age_ms: u64,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { data_dir: PathBuf::from("data"), partitions: None }
+        Self { data_dir: PathBuf::from("data"), partitions: None, usage_age_ms: 300_000 }
     }
 }
 
 impl Storage {
-    pub(crate) const KEYS: Keys =
-        &[("data_dir", Rule::Text { min: 1, max: 4_096 }), ("partitions", whole(1, 256))];
+    pub(crate) const KEYS: Keys = &[
+        ("data_dir", Rule::Text { min: 1, max: 4_096 }),
+        ("partitions", whole(1, 256)),
+        ("usage_age_ms", whole(10, 86_400_000)),
+    ];
 }
 
 /// `[sqlite]`: how each partition's SQLite file is driven. Sizes are a partition's, not the process's.

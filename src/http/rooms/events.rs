@@ -15,12 +15,23 @@ use hyper::body::Frame;
 use super::{listener, room, since};
 use crate::http::App;
 use crate::http::auth::{Key, Read};
+use crate::http::openapi::{Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::schema;
+use crate::rooms::admission::Membership;
 use crate::rooms::link::Next;
-use crate::rooms::registry::Membership;
 
-/// Listens to a room. A reader is a connection, but not online.
+/// Listen to a room. A reader is a connection, but not online.
+#[utoipa::path(get, path = "/rooms/{room}/events", tag = "rooms",
+    params(("room" = schema::Room, Path),
+        ("presence" = Option<bool>, Query, description = "`false`: not who comes and goes"),
+        ("raw" = Option<bool>, Query, description = "just the text of messages"),
+        ("since" = Option<schema::Position>, Query, description = "`epoch:offset`: where it left off"),
+        ("Last-Event-ID" = Option<schema::Position>, Header, description = "the same, as browsers say it")),
+    responses((status = 200, body = String, content_type = "text/event-stream",
+            description = "events of the frames' types with JSON in their data, and at the end `close`"),
+        Rejections, TooMany, Refusals))]
 pub(in crate::http) async fn events(
     key: Key<Read>,
     State(app): State<App>,

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::{Room, SeedRoom, user};
 use crate::http::App;
-use crate::http::auth::{Permit, Write};
+use crate::http::auth::{Key, Write};
 use crate::http::body::Body;
 use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
@@ -94,12 +94,12 @@ pub(in crate::http) struct SentAnswer {
     responses((status = 200, body = SentAnswer, description = "it is said"),
         Rejections, TooMany, Refusals, BodyRejections))]
 pub(in crate::http) async fn send(
-    _permit: Permit<Write>,
+    key: Key<Write>,
     State(app): State<App>,
     Room(room): Room,
     body: Body,
 ) -> Result<Json<SentAnswer>, Problem> {
-    say(&app, &room, &body).await
+    say(&app, &room, &body, key.0.as_deref()).await
 }
 
 /// Say something, as the seed has it.
@@ -109,17 +109,22 @@ pub(in crate::http) async fn send(
     responses((status = 200, body = SentAnswer, description = "it is said"),
         Rejections, TooMany, Refusals, BodyRejections))]
 pub(in crate::http) async fn seed_send(
-    _permit: Permit<Write>,
+    key: Key<Write>,
     State(app): State<App>,
     SeedRoom(room): SeedRoom,
     body: Body,
 ) -> Result<Json<SentAnswer>, Problem> {
-    say(&app, &room, &body).await
+    say(&app, &room, &body, key.0.as_deref()).await
 }
 
-async fn say(app: &App, room: &RoomName, body: &Body) -> Result<Json<SentAnswer>, Problem> {
+async fn say(
+    app: &App,
+    room: &RoomName,
+    body: &Body,
+    key: Option<&str>,
+) -> Result<Json<SentAnswer>, Problem> {
     let message = MessageBody::parse(body, app)?;
-    let sent = app.rooms.say(room, message).await.map_err(|denied| app.denied(denied))?;
+    let sent = app.rooms.say(room, message, key).await.map_err(|denied| app.denied(denied))?;
     Ok(Json(SentAnswer {
         room: room.as_str().to_owned(),
         online: sent.online,

@@ -14,9 +14,9 @@ use super::App;
 use super::path::segment;
 use super::problem::Problem;
 use super::query::Query;
+use crate::rooms::denied::Denied;
 use crate::rooms::frame::Mode;
 use crate::rooms::link::Wishes;
-use crate::rooms::state::Denied;
 use crate::rooms::types::{Position, RoomName, UserId};
 
 /// The room of a path. As an argument of a handler it is looked at before the body is.
@@ -95,7 +95,7 @@ impl App {
         match denied {
             Denied::RoomFull => too_many("the room has its full number of members"),
             Denied::TooManyConnections(limit) => too_many(&format!("no more connections: see {limit}")),
-            Denied::RateLimited => too_many("more messages a second than this room takes"),
+            Denied::RateLimited(limit) => too_many(&format!("too many messages a second: see {limit}")),
             // Everyone who was dropped at once comes back at once: each is told a time of its own.
             Denied::NotAdmitted => Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -9,12 +9,28 @@ use tungstenite::handshake::derive_accept_key;
 use super::{listener, room, user};
 use crate::http::App;
 use crate::http::auth::{Key, Write};
+use crate::http::openapi::{Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::schema;
 use crate::http::takeover::{Offer, Takeover};
 use crate::rooms::socket::Socket;
 
-/// Lets a socket into a room, and only then answers: who is refused hears it in HTTP.
+/// Listen and speak over a WebSocket. Who is refused hears it in HTTP, before the switch.
+#[utoipa::path(get, path = "/rooms/{room}/socket", tag = "rooms",
+    params(("room" = schema::Room, Path),
+        ("user" = Option<schema::Member>, Query, description = "who is online by this socket"),
+        ("echo" = Option<bool>, Query, description = "`false`: not its own messages"),
+        ("presence" = Option<bool>, Query, description = "`false`: not who comes and goes"),
+        ("raw" = Option<bool>, Query, description = "just the text of messages, both ways"),
+        ("since" = Option<schema::Position>, Query, description = "`epoch:offset`: where it left off")),
+    responses((status = 101, description = "it is a WebSocket from here on",
+            headers(("Sec-WebSocket-Accept" = String, description = "as RFC 6455 has it"))),
+        (status = 426, body = String, content_type = "text/plain",
+            description = "`expected ws`: the request asks for no WebSocket",
+            headers(("Upgrade" = String, description = "websocket"),
+                ("Sec-WebSocket-Version" = String, description = "13"))),
+        Rejections, TooMany, Refusals))]
 pub(in crate::http) async fn socket(
     key: Key<Write>,
     State(app): State<App>,

@@ -9,6 +9,7 @@ mod removal;
 mod reservations;
 mod rooms;
 mod sets;
+pub mod size;
 pub mod summary;
 
 use std::path::{Path, PathBuf};

@@ -145,3 +145,30 @@ async fn bad_input_has_a_word_of_its_own() {
     assert_eq!(service.client.get("/rooms/lobby/events?since=x").await.error(), "invalid_query");
     assert_eq!(service.client.get("/rooms/%FF").await.error(), "invalid_room");
 }
+
+/// Frames come as the network likes: cut anywhere, several at once, and messages in pieces with pings between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_may_come_in_any_pieces() {
+    use tokio::io::AsyncWriteExt;
+    let service = Setup::new().with("rooms.socket_messages_per_s", 1_000_000).start();
+    let mut listener = Socket::open(&service, "lobby/socket?raw=true").await;
+    let mut speaker = Socket::open(&service, "lobby/socket?raw=true&echo=false").await;
+    let frame = |start: u8, payload: &str| {
+        let mut frame = vec![start, 0x80 | u8::try_from(payload.len()).unwrap(), 0, 0, 0, 0];
+        frame.extend(payload.bytes());
+        frame
+    };
+    for round in 0..60_usize {
+        let whole = frame(0x81, &format!("whole {round}"));
+        let pieces =
+            [frame(0x01, "in "), frame(0x89, "hi"), frame(0x80, &format!("pieces {round}"))].concat();
+        let bytes = [whole, pieces].concat();
+        for part in bytes.chunks(1 + round) {
+            speaker.stream().write_all(part).await.unwrap();
+            // An answer to somebody else: most likely the part has been read by then.
+            assert_eq!(service.client.get("/health").await.status, 200);
+        }
+        assert_eq!(listener.text().await, format!("whole {round}"));
+        assert_eq!(listener.text().await, format!("in pieces {round}"));
+    }
+}

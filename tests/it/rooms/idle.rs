@@ -73,6 +73,42 @@ async fn cost(rooms: u64) -> u64 {
     each
 }
 
+/// What a large message needs while it comes in goes back when it has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_said_something_large_is_small_again() {
+    const TALKERS: u64 = 2_000;
+    rlimit::increase_nofile_limit(u64::MAX).unwrap();
+    let service = Setup::new().with("rooms.admissions_per_s", 1_000_000).start();
+    // Too large for what a member says about itself: its sender alone is told, and no history keeps it.
+    let text = format!(r#"{{"type":"update","meta":"{}"}}"#, "x".repeat(16_000));
+    let mut frame = vec![0x81, 0x80 | 126];
+    frame.extend(u16::try_from(text.len()).unwrap().to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(text.bytes());
+    let told = b"invalid_meta";
+    let mut sockets = Vec::new();
+    let mut before = 0;
+    for number in 0..=TALKERS {
+        let path = format!("room-{}/socket?user=user-{number}&presence=false", number % 10);
+        let mut socket = open(service.public.clone(), path).await;
+        socket.write_all(&frame).await.unwrap();
+        let mut heard = Vec::new();
+        while !heard.windows(told.len()).any(|some| some == told) {
+            let mut some = [0; 512];
+            let read = tokio::time::timeout(PATIENCE, socket.read(&mut some)).await.unwrap().unwrap();
+            assert!(read > 0, "{}", String::from_utf8_lossy(&heard));
+            heard.extend(&some[..read]);
+        }
+        sockets.push(socket);
+        if number == 0 {
+            before = resident(&service);
+        }
+    }
+    let each = resident(&service).saturating_sub(before) / TALKERS;
+    println!("{TALKERS} sockets that each said 16 KB: {each} bytes each");
+    assert!(each <= MOST_BYTES, "{each} bytes each");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fifteen_thousand_idle_sockets_cost_at_most_five_kilobytes_each() {
     for rooms in [1, 5_000] {

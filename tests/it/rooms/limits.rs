@@ -100,6 +100,61 @@ async fn messages_have_a_rate_by_socket_and_by_room() {
     assert_eq!(word(&service, "/send", json!({"user": "ada", "data": 1})).await.0, 200);
 }
 
+/// Over HTTP, whatever the room; what is refused wakes none.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_have_a_rate_by_user_and_by_key() {
+    let setup = timed();
+    let output = setup.run(&["new-key", "--name", "web"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (first, entry) = text.split_once("\n\n").unwrap();
+    let key = first.strip_prefix("key (shown once): ").unwrap();
+    let output = setup.run(&["new-key", "--name", "other"]);
+    let other_text = String::from_utf8(output.stdout).unwrap();
+    let (other_first, other_entry) = other_text.split_once("\n\n").unwrap();
+    let other = other_first.strip_prefix("key (shown once): ").unwrap();
+    let settings = "[rooms]\nuser_messages_per_s = 2\nkey_messages_per_s = 5\nsleep_after_ms = 0\n";
+    std::fs::create_dir_all(setup.scratch().join("config")).unwrap();
+    let admin = entry.replace(r#"["read", "write"]"#, r#"["read", "write", "admin"]"#);
+    let settings = format!("{settings}{admin}{other_entry}");
+    std::fs::write(setup.scratch().join("config/headcount.toml"), settings).unwrap();
+    let service = setup.start();
+    let (web, other, admin) =
+        (service.client.with_key(key), service.client.with_key(other), service.admin.with_key(key));
+    let say = async |client: &crate::client::Client, user: &str, room: &str| {
+        let answer =
+            client.post(&format!("/send?room={room}"), json!({"user": user, "text": "hi"}).to_string()).await;
+        (answer.status, answer.json["detail"].as_str().unwrap_or_default().to_owned())
+    };
+    let of_user = (429, "too many messages a second: see rooms.user_messages_per_s".to_owned());
+    let of_key = (429, "too many messages a second: see rooms.key_messages_per_s".to_owned());
+    // Until one is refused: how many come before it is the machine's.
+    let refused = async |said: &mut dyn FnMut() -> (String, String)| {
+        for _ in 0..10_000 {
+            let (user, room) = said();
+            match say(&web, &user, &room).await {
+                (200, _) => {}
+                refused => return refused,
+            }
+        }
+        panic!("never refused");
+    };
+    let mut rooms = ["a", "b", "c"].iter().cycle();
+    let ada = refused(&mut || ("ada".to_owned(), (*rooms.next().unwrap()).to_owned())).await;
+    assert_eq!(ada, of_user, "whatever the room");
+    assert_eq!(say(&other, "bob", "a").await.0, 200, "another user's rate is its own");
+    // However many users: the key has a rate, too.
+    let mut users = 0;
+    let mut next = || {
+        users += 1;
+        (format!("user-{users}"), "a".to_owned())
+    };
+    assert_eq!(refused(&mut next).await, of_key);
+    assert_eq!(say(&other, "carol", "a").await.0, 200, "another key's rate is its own");
+    assert_eq!(admin.post("/faults/clock?ms=1000", "").await.status, 200);
+    assert_eq!(say(&web, "ada", "a").await.0, 200);
+    assert!(admin.get("/metrics").await.text.contains("headcount_room_messages_refused_total "));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn members_and_connections_are_bounded_by_room_and_by_user() {
     let service = Setup::new()
@@ -168,7 +223,11 @@ async fn connections_are_bounded_by_key_and_need_its_scope() {
 /// A full queue closes the connection that it belongs to, a reader of events too.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_read_is_closed_as_slow() {
-    let service = Setup::new().with("rooms.queue_frames", 8).with("rooms.close_timeout_ms", 50).start();
+    let service = Setup::new()
+        .with("rooms.queue_frames", 8)
+        .with("rooms.close_timeout_ms", 50)
+        .with("rooms.user_messages_per_s", 1_000_000)
+        .start();
     let _stuck = Socket::open(&service, "lobby/socket?presence=false").await;
     let mut peer = Socket::open(&service, "lobby/socket?raw=true").await;
     let text = "x".repeat(16_000);

@@ -9,8 +9,8 @@ mod presence;
 mod reader;
 mod recovery;
 mod restart;
-mod sleep;
-mod socket;
+pub mod sleep;
+pub mod socket;
 
 use std::time::Duration;
 

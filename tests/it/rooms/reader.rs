@@ -54,8 +54,12 @@ impl Reader {
         }
     }
 
-    /// The next event; the lengths of chunks, comments and the retry hint are skipped.
+    /// The next event; the lengths of chunks, comments and the retry hint are skipped, and prolong nobody's patience.
     pub async fn event(&mut self) -> Event {
+        tokio::time::timeout(PATIENCE, self.next_event()).await.expect("no event came")
+    }
+
+    async fn next_event(&mut self) -> Event {
         loop {
             let lines = self.until("\n\n").await;
             let field = |name: &str| {

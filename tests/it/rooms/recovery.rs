@@ -154,3 +154,22 @@ async fn a_message_s_id_is_said_once_while_the_history_holds_it() {
         assert_eq!(listener.frame().await["user"], "bob");
     }
 }
+
+/// Numbers in memory begin again at 1, after a restart and where a room was forgotten. Whoever comes back with a
+/// number of before must not take those of now for the ones it missed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_begins_again_is_another_one() {
+    let setup = timed().with("rooms.sleep_after_ms", 0);
+    let service = setup.start();
+    let first = say(&service, "one").await;
+    later(&service, 300_000).await;
+    super::sleep::asleep(&service, 0).await;
+    let second = say(&service, "another one").await;
+    say(&service, "another two").await;
+    assert_eq!(back_at(&service, &first).await, (false, vec![]), "forgotten meanwhile");
+    service.kill();
+    let service = setup.start();
+    say(&service, "yet another one").await;
+    say(&service, "yet another two").await;
+    assert_eq!(back_at(&service, &second).await, (false, vec![]), "restarted meanwhile");
+}

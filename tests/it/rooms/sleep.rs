@@ -94,6 +94,7 @@ async fn a_thousand_messages_while_the_room_falls_asleep_at_random_arrive_in_ord
             .with("rooms.sleep_after_ms", 0)
             .with("rooms.history", history)
             .with("rooms.socket_messages_per_s", 1_000_000)
+            .with("rooms.user_messages_per_s", 1_000_000)
             .with("rooms.queue_frames", 4_096);
         let service = setup.start();
         let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;

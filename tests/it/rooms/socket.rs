@@ -63,15 +63,18 @@ impl Socket {
         tokio::time::timeout(PATIENCE, self.0.next()).await.expect("nothing came").expect("the end").unwrap()
     }
 
-    /// The next text.
+    /// The next text. The service's pings prolong nobody's patience.
     pub async fn text(&mut self) -> String {
-        loop {
-            match self.next_any().await {
-                Message::Text(text) => return text.as_str().to_owned(),
-                Message::Ping(_) | Message::Pong(_) => {}
-                other => panic!("{other:?}"),
+        let text = async {
+            loop {
+                match self.next_any().await {
+                    Message::Text(text) => return text.as_str().to_owned(),
+                    Message::Ping(_) | Message::Pong(_) => {}
+                    other => panic!("{other:?}"),
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, text).await.expect("no text came")
     }
 
     /// The next frame.
@@ -91,15 +94,18 @@ impl Socket {
 
     /// Reads to the server's close.
     pub async fn goodbye(&mut self) -> Goodbye {
-        loop {
-            match tokio::time::timeout(PATIENCE, self.0.next()).await.expect("it stays open") {
-                Some(Ok(Message::Close(Some(frame)))) => {
-                    return (frame.code.into(), frame.reason.to_string());
+        let goodbye = async {
+            loop {
+                match self.0.next().await {
+                    Some(Ok(Message::Close(Some(frame)))) => {
+                        return (frame.code.into(), frame.reason.to_string());
+                    }
+                    Some(Ok(_)) => {}
+                    end => panic!("no close frame: {end:?}"),
                 }
-                Some(Ok(_)) => {}
-                end => panic!("no close frame: {end:?}"),
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, goodbye).await.expect("it stays open")
     }
 
     /// Says goodbye and waits for the answer.

@@ -92,6 +92,7 @@ pub fn a_life_is_kept_as_saved<S: Store>(open: &impl Fn() -> S) {
             ttl_ms: Some(7),
             holder: Some(holder),
             waitlist: true,
+            of_set: false,
             replaces: Some("other".into()),
         },
         queued: true,
