@@ -33,7 +33,7 @@ const ROUTES: [(&str, &[&str]); 28] = [
     ("/rooms/{room}/join", &["post"]),
     ("/rooms/{room}/leave", &["post"]),
     ("/rooms/{room}/send", &["post"]),
-    ("/rooms/{room}/socket", &["get"]),
+    (SOCKET, &["get"]),
     ("/send", &["post"]),
     ("/workshops", &["get"]),
     ("/workshops/{workshop}", &["delete", "get", "put"]),
@@ -49,6 +49,8 @@ const ROUTES: [(&str, &[&str]); 28] = [
 /// Streams without an end, which the fuzzer would wait for.
 const EVENTS: &str = "/workshops/{workshop}/events";
 const ROOM_EVENTS: &str = "/rooms/{room}/events";
+/// No fuzzer of HTTP speaks what comes after the switch, and without asking for it all it gets is 426.
+const SOCKET: &str = "/rooms/{room}/socket";
 
 fn document(service: &Service) -> String {
     let answer = raw::send(&service.public, "GET", "/openapi.json", "");
@@ -98,11 +100,12 @@ fn fuzz(setup: &Setup, service: &Service, requests: u32, arguments: &[&str]) {
         .arg("--exclude-checks=use_after_free")
         .arg(format!("--exclude-path={EVENTS}"))
         .arg(format!("--exclude-path={ROOM_EVENTS}"))
+        .arg(format!("--exclude-path={SOCKET}"))
         // A slow machine is no finding.
         .args(["--suppress-health-check=all", "--request-timeout=60"])
         .arg(format!("--max-examples={requests}"))
         .args(arguments));
-    let operations: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum::<usize>() - 2;
+    let operations: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum::<usize>() - 3;
     assert!(report.contains(&format!("Tested: {operations}")), "{report}");
     // Warnings are about cases that tell little, such as bookings which were never there; no finding is allowed.
     let counts = report.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
@@ -200,7 +203,7 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         ("/join" | "/send" | "/rooms/{room}/join" | "/rooms/{room}/send", _) => {
             &["200", "400", "401", "403", "404", "408", "413", "429", "503", "507"]
         }
-        ("/rooms/{room}/socket", _) => &["101", "400", "401", "403", "404", "426", "429", "503", "507"],
+        (SOCKET, _) => &["101", "400", "401", "403", "404", "426", "429", "503", "507"],
         (ROOM_EVENTS, _) => &["200", "400", "401", "403", "404", "429", "503", "507"],
         (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
         _ => &["200", "400", "401", "403", "404", "503", "507"],
