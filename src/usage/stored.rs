@@ -60,16 +60,16 @@ impl Stored {
 fn owner(table: &str) -> Option<Namespace> {
     match table {
         "items" | "memberships" | "shard_counters" | "version_floors" | "base_ledger" | "unswept_items"
-        | "applied_deletions" | "journal" | "summary" | "watermarks" | "progress" | "deletions" => {
-            Some(Namespace::Likes)
-        }
+        | "applied_deletions" | "summary" | "watermarks" | "progress" | "deletions" => Some(Namespace::Likes),
         "workshops"
         | "attempts"
         | "holders"
         | "bookings"
         | "events"
         | "workshop_tombstones"
-        | "unswept_workshops" => Some(Namespace::Workshops),
+        | "unswept_workshops"
+        | "sets"
+        | "set_lines" => Some(Namespace::Workshops),
         "rooms" | "room_messages" => Some(Namespace::Rooms),
         _ => None,
     }
@@ -173,7 +173,7 @@ mod tests {
             let mut tables = connection.prepare(sql).unwrap();
             for table in tables.query_map([], |row| row.get::<_, String>(0)).unwrap() {
                 let table = table.unwrap();
-                let nobody_s = table == "identity" || table == "sqlite_sequence";
+                let nobody_s = ["identity", "sqlite_sequence", "journal"].contains(&&*table);
                 assert_eq!(owner(&table).is_none(), nobody_s, "{table}");
             }
         }

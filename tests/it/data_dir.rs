@@ -195,7 +195,7 @@ async fn files_in_each_others_place_are_refused() {
         exchange(&place(file), &other.data_dir().join(file));
     }
     exchange(&place("partition-001.db"), &place("summary.db"));
-    assert_refused(&setup, &["partition-001.db", "not a headcount file of this kind"]);
+    assert_refused(&setup, &["summary.db", "not a headcount file of this kind"]);
     exchange(&place("partition-001.db"), &place("summary.db"));
     assert_eq!(setup.start().client.exact("post").await, 1);
 }

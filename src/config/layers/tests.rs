@@ -131,9 +131,9 @@ fn all_problems_of_all_layers_are_told_at_once_also_those_a_later_layer_covers()
              header_timeout_ms, request_timeout_ms, max_body_bytes, drain_timeout_ms, worker_threads, retry_after_s, \
              noop_routes",
             "test.toml: speed is not a setting; allowed here: server, storage, sqlite, batch, mailbox, actors, likes, \
-             rollup, reservations, rooms, auth, log, clock, faults",
+             rollup, reservations, rooms, namespaces, auth, log, clock, faults",
             "environment HEADCOUNT__: \"\" is not a setting; allowed here: server, storage, sqlite, batch, mailbox, \
-             actors, likes, rollup, reservations, rooms, auth, log, clock, faults",
+             actors, likes, rollup, reservations, rooms, namespaces, auth, log, clock, faults",
             "environment HEADCOUNT__LOG__FORMAT: log.format = \"xml\": must be one of json, human",
             "flag --listen: server.listen = \"\": must be an IP address and port, such as 127.0.0.1:8787 or [::1]:8787",
         ]
