@@ -20,7 +20,7 @@ type AttemptRow<'a> = (i64, &'a str, i64, &'a str, i64, i64, Option<&'a str>);
 /// before the next is full.
 const SETTLE_PER_CHANGE: usize = 2;
 /// More changed counters than this are hot no more: they go to their table with the batch.
-const MAX_PENDING_COUNTERS: usize = 256;
+const MAX_PENDING_COUNTERS: usize = 2_048;
 
 /// What the journal holds, and its newest row.
 pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
@@ -116,7 +116,9 @@ impl SqliteStore {
             "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
         )?;
-        for row in self.pending.counters().map(counter_row) {
+        let mut rows: Vec<CounterRow> = self.pending.counters().map(counter_row).collect();
+        rows.sort_unstable();
+        for row in rows {
             upsert.execute(row)?;
         }
         drop(upsert);
