@@ -44,8 +44,8 @@ pub(super) struct Pending {
     touched_counters: Vec<usize>,
     /// Changes in the journal since the last generation began to settle.
     journaled: usize,
-    /// The newest journal row that holds anything of the settling generation.
-    settling_up_to: i64,
+    /// The newest journal row that holds anything of the settling generation, while there is one.
+    settling_up_to: Option<i64>,
     /// Whether the open transaction changed anything here.
     dirty: bool,
 }
@@ -132,8 +132,7 @@ impl Pending {
 
     /// The newest journal row of a generation that has just settled whole.
     pub(super) fn settled_up_to(&self) -> Option<i64> {
-        let done = self.members.is_settled() && self.attempts.is_settled();
-        (done && self.is_settling()).then_some(self.settling_up_to)
+        self.settling_up_to.filter(|_| self.members.is_settled() && self.attempts.is_settled())
     }
 
     /// The transaction is stored. After `max` changes a generation begins to settle, `last_seq` being the
@@ -147,17 +146,14 @@ impl Pending {
         if self.settled_up_to().is_some() {
             self.members.end();
             self.attempts.end();
+            self.settling_up_to = None;
         }
-        if self.journaled >= max && !self.is_settling() {
+        if self.journaled >= max && self.settling_up_to.is_none() {
             self.members.begin();
             self.attempts.begin();
-            self.settling_up_to = last_seq;
+            self.settling_up_to = Some(last_seq);
             self.journaled = 0;
         }
-    }
-
-    fn is_settling(&self) -> bool {
-        !self.members.settling.is_empty() || !self.attempts.settling.is_empty()
     }
 
     /// Everything is in its table.
