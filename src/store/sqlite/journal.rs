@@ -82,11 +82,12 @@ fn attempt_row((key, attempt): (&Request, Attempt)) -> AttemptRow<'_> {
 }
 
 impl SqliteStore {
-    /// Writes what the open transaction changed, and moves some of what earlier ones did into its table.
-    pub(super) fn journal(&mut self, now_ms: i64) -> Result<(), Error> {
+    /// Writes what the open transaction changed, and moves some of what earlier ones did into its table. Whether
+    /// there was anything to write.
+    pub(super) fn journal(&mut self, now_ms: i64) -> Result<bool, Error> {
         let touched = self.pending.touched();
         if touched == 0 {
-            return Ok(());
+            return Ok(false);
         }
         let memberships = json(self.pending.members.touched().map(member_row))?;
         let counters = json(self.pending.touched_counters().map(counter_row))?;
@@ -107,7 +108,7 @@ impl SqliteStore {
             self.settle_counters()?;
             self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Brings every changed counter into its table. Their rows in the journal stay: the same values again.

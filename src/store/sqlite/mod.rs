@@ -109,9 +109,10 @@ impl Transactions for SqliteStore {
     }
 
     fn commit(&mut self, now_ms: i64) -> Result<Durability, Error> {
-        self.journal(now_ms)?;
+        let journaled = self.journal(now_ms)?;
         let changed = self.connection.total_changes() != self.changes_at_begin;
-        if changed {
+        // A row of the journal has its time with it.
+        if changed && !journaled {
             self.connection
                 .prepare_cached("UPDATE identity SET clock_mark_ms = ?1 WHERE clock_mark_ms < ?1")?
                 .execute([now_ms])?;
