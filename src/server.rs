@@ -249,6 +249,7 @@ fn bounds(config: &Config) -> Bounds {
     Bounds {
         max_connections: config.server.max_connections,
         header_timeout: Duration::from_millis(config.server.header_timeout_ms),
+        write_timeout: Duration::from_millis(config.server.write_timeout_ms),
         retry_after_s: config.server.retry_after_s,
     }
 }

@@ -73,7 +73,7 @@ pub async fn run(
         }
     }
     // Whoever was let in last has to be in the room before somebody speaks.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let cpu_before = server.cpu_seconds()?;
     let began = shared.now_ns();
     for mut speaker in speakers {
@@ -88,7 +88,11 @@ pub async fn run(
     while shared.delivered.load(Ordering::SeqCst) < shared.sent.load(Ordering::SeqCst) * shape.sockets as u64
     {
         if stopped.elapsed() > PATIENCE {
-            return Err("not every socket got every message".into());
+            let expected = shared.sent.load(Ordering::SeqCst) * shape.sockets as u64;
+            let delivered = shared.delivered.load(Ordering::SeqCst);
+            return Err(
+                format!("{}: {delivered} of {expected} messages were delivered", server.name()).into()
+            );
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

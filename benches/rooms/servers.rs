@@ -25,6 +25,7 @@ impl Kind {
 }
 
 pub struct Server {
+    kind: Kind,
     child: Child,
     pub address: SocketAddr,
     _data: TempDir,
@@ -57,7 +58,7 @@ impl Server {
             }
         };
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let server = Self { child, address, _data: data };
+        let server = Self { kind, child, address, _data: data };
         let started = Instant::now();
         while TcpStream::connect(address).is_err() {
             if started.elapsed() > Duration::from_secs(20) {
@@ -66,6 +67,10 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(server)
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.kind.name()
     }
 
     /// CPU seconds that the process has used.

@@ -31,5 +31,6 @@ mod sets;
 mod takeover;
 mod usage;
 mod workshops;
+mod write_timeout;
 
 pub use router::App;

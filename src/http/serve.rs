@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::takeover::{Switching, Taken};
+use super::write_timeout::WriteTimeout;
 use crate::metrics::ConnectionMetrics;
 
 /// Bounds of a listener.
@@ -27,6 +28,8 @@ pub struct Bounds {
     pub max_connections: usize,
     /// From the end of one request to the end of the next one's head.
     pub header_timeout: Duration,
+    /// That an answer's bytes may wait to be taken.
+    pub write_timeout: Duration,
     /// Told to connections beyond the bound.
     pub retry_after_s: u32,
 }
@@ -55,7 +58,11 @@ pub async fn serve(
         let stream = tokio::select! {
             () = stop.cancelled() => return,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    // Answers are small and whole; waiting to fill a packet would only add latency.
+                    let _best_effort = stream.set_nodelay(true);
+                    stream
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -76,6 +83,7 @@ pub async fn serve(
             continue;
         };
         let (http, router, stop, open) = (http.clone(), router.clone(), stop.clone(), metrics.open.clone());
+        let stream = WriteTimeout::new(stream, bounds.write_timeout);
         let tracker = connections.clone();
         connections.spawn(async move {
             open.increment(1.0);
@@ -106,12 +114,10 @@ impl Drop for Kept {
 /// Serves HTTP to its end; what comes after it, if the last answer switched protocols.
 async fn serve_connection(
     http: &http1::Builder,
-    stream: TcpStream,
+    stream: WriteTimeout,
     router: Router,
     stop: CancellationToken,
 ) -> Option<Taken> {
-    // Answers are small and whole; waiting to fill a packet would only add latency.
-    let _best_effort = stream.set_nodelay(true);
     let switch = Arc::new(Mutex::new(None));
     let service = Switching { inner: TowerToHyperService::new(router), switch: Arc::clone(&switch) };
     let mut connection = http.serve_connection(TokioIo::new(stream), service);
@@ -128,7 +134,7 @@ async fn serve_connection(
     }
     let takeover = switch.lock().unwrap_or_else(PoisonError::into_inner).take()?;
     let parts = connection.into_parts();
-    Some(takeover(parts.io.into_inner(), parts.read_buf))
+    Some(takeover(parts.io.into_inner().into_inner(), parts.read_buf))
 }
 
 async fn apologize(mut stream: TcpStream, retry_after_s: u32) -> io::Result<()> {

@@ -58,7 +58,7 @@ impl Clock {
     }
 
     /// Makes it later, for tests that do not want to wait. Not in a release build.
-    #[cfg(debug_assertions)]
+    #[cfg(any(test, debug_assertions))]
     pub fn advance(&self, ms: u32) {
         self.advanced_ms.fetch_add(i64::from(ms), Ordering::Relaxed);
     }

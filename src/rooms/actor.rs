@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::command::{Command, From, Reply, Sent, View, answer};
 use super::denied::Denied;
 use super::frame::{Frame, Kind, Snapshot};
-use super::link::Link;
+use super::link::{Link, Pace};
 use super::presence::End;
 use super::recorder::{Appended, Opened};
 use super::records::message;
@@ -24,14 +24,16 @@ use super::types::{Message, Position};
 use crate::partition::Refusal;
 use crate::store::rooms::StoredMessage;
 
-/// Commands taken at a time.
-const BATCH: usize = 256;
+/// Commands taken at a time; then the connections' tasks get their turn to write what they came to.
+const BATCH: usize = 64;
 
 struct Actor {
     rooms: Rooms,
     room: Arc<Room>,
     state: Box<State>,
     turns: VecDeque<Turn>,
+    /// Whether more commands wait behind the one that is decided.
+    followed: bool,
 }
 
 /// Owns a room from its waking to its falling asleep.
@@ -41,7 +43,7 @@ pub(super) async fn run(
     state: Box<State>,
     mut queue: mpsc::Receiver<Command>,
 ) {
-    let mut actor = Actor { rooms, room, state, turns: VecDeque::new() };
+    let mut actor = Actor { rooms, room, state, turns: VecDeque::new(), followed: false };
     if let Err(refusal) = actor.open().await {
         // Those who came meanwhile are told; the next one tries again.
         while let Ok(command) = queue.try_recv() {
@@ -59,6 +61,7 @@ pub(super) async fn run(
                 if actor.state.stream.is_none() && let Err(refusal) = actor.open().await {
                     batch.drain(..).for_each(|command| command.refuse(refusal));
                 }
+                actor.followed = batch.len() > 1;
                 for command in batch.drain(..) {
                     if command.stirs() {
                         stirred = Instant::now();
@@ -66,6 +69,9 @@ pub(super) async fn run(
                     actor.decide(command);
                 }
                 actor.room.wake_waiting();
+                if actor.followed {
+                    tokio::task::yield_now().await;
+                }
             }
             () = tokio::time::sleep_until(stirred + sleep_after), if actor.turns.is_empty() => {
                 match actor.room.sleep(&actor.rooms, actor.state, &queue) {
@@ -113,8 +119,11 @@ impl Actor {
             }
             Command::Say { message, from, accepted } => self.decide_message(message, from, accepted, now_ms),
             Command::Update { link, meta } => {
-                let said = link.user.as_ref().and_then(|user| self.state.update(user, meta));
-                self.say_all(said);
+                let Some(user) = &link.user else { return };
+                match self.state.update(user, meta, &limits) {
+                    Ok(said) => self.say_all(said),
+                    Err(denied) => link.tell_error(denied.word(), None, limits.queue),
+                }
             }
             Command::Connect { link, since, reply } => self.connect(link, since, reply, now_ms),
             Command::Gone { link, end } => {
@@ -146,7 +155,7 @@ impl Actor {
         if reply.is_closed() {
             return;
         }
-        match self.state.connect(&link, since, &limits) {
+        match self.state.connect(&link, since, &limits, now_ms) {
             Err(denied) => answer(reply, Err(denied)),
             Ok((joined, attach)) => {
                 self.alarm(now_ms.saturating_add(limits.times.idle_ms));
@@ -228,27 +237,68 @@ impl Actor {
         match (turn, resolved) {
             (Turn::Say(said), _) => self.say(said),
             (Turn::Append { message, from, accepted, .. }, Resolved::Appended(Ok(appended))) => {
-                self.tell(appended, &message, from, accepted);
+                if appended.offset > self.state.position().offset + 1 {
+                    self.turns.push_front(Turn::Tell { appended, message, from, accepted });
+                    self.catch_up();
+                } else {
+                    self.tell(appended, &message, from, accepted);
+                }
             }
             (Turn::Append { message, from, .. }, Resolved::Appended(Err(refusal))) => {
                 self.failed(from, &message, refusal.into());
+                if refusal == Refusal::OutcomeUnknown {
+                    self.catch_up();
+                }
+            }
+            (Turn::CatchUp { .. }, Resolved::Read(read)) => self.tell_stored(read.unwrap_or_default()),
+            (Turn::Tell { appended, message, from, accepted }, _) => {
+                self.tell(appended, &message, from, accepted);
             }
             (Turn::Read { link, snapshot, since, .. }, Resolved::Read(read)) => {
                 self.attach_read(&link, &snapshot, &since, read.ok());
             }
             // The first turn is the one that was waited for.
-            (Turn::Append { .. } | Turn::Read { .. }, _) => {}
+            (Turn::Append { .. } | Turn::Read { .. } | Turn::CatchUp { .. }, _) => {}
+        }
+    }
+
+    /// Has what is stored and was not told read, to be told first: a commit that came too late for its answer, or whose
+    /// sync failed although it is there.
+    fn catch_up(&mut self) {
+        let Some(recorder) = self.rooms.recorder() else { return };
+        let (patience, last) = (recorder.patience(), self.state.position().offset);
+        // Refused, the next message finds the gap.
+        if let Ok(asked) = recorder.read(self.room.name.clone(), last) {
+            self.turns.push_front(Turn::CatchUp { read: Box::pin(asked.within(patience)) });
+        }
+    }
+
+    /// Tells everyone what the disk has beyond what was told.
+    fn tell_stored(&mut self, stored: Vec<StoredMessage>) {
+        let limits = self.rooms.settings().limits;
+        for stored in stored {
+            if stored.offset > self.state.position().offset {
+                let place = (stored.offset, stored.at_ms);
+                let message = message(stored);
+                let delivered =
+                    self.state.tell_message(&message, place, None, false, &limits, Pace::Gathered);
+                self.delivered(delivered);
+            }
         }
     }
 
     /// What was missed, as the disk has it: whole, or not at all.
     fn attach_read(
-        &self,
+        &mut self,
         link: &Link,
         snapshot: &Snapshot,
         since: &Position,
         read: Option<Vec<StoredMessage>>,
     ) {
+        if !self.turns.iter().any(|turn| matches!(turn, Turn::Append { .. } | Turn::Tell { .. })) {
+            // Nobody's turn is going to tell what is there beyond what was told.
+            self.tell_stored(read.clone().unwrap_or_default());
+        }
         let end = self.state.position();
         // Later messages are told when their turn comes.
         let missed: Vec<_> =
@@ -266,19 +316,22 @@ impl Actor {
             false => Vec::new(),
         };
         let frames: Vec<&Frame> = frames.iter().map(|frame| &**frame).collect();
-        self.state.attach_with(link, snapshot, Some(whole), &frames);
+        self.state.attach_with(link, snapshot, Some((whole, since)), &frames);
     }
 
     fn tell(&mut self, appended: Appended, message: &Message, from: From, accepted: Instant) {
         let limits = self.rooms.settings().limits;
-        if !appended.replayed {
+        // One that is kept since before and was never told is told now.
+        if appended.offset > self.state.position().offset {
             let origin = match &from {
                 From::Socket(link) => Some(link.id),
                 From::Http(_) => None,
             };
             let keep = self.rooms.recorder().is_none() && limits.history.messages > 0;
             let place = (appended.offset, appended.at_ms);
-            let delivered = self.state.tell_message(message, place, origin, keep, &limits);
+            let alone = self.turns.is_empty() && !self.followed;
+            let pace = if alone { Pace::Alone } else { Pace::Gathered };
+            let delivered = self.state.tell_message(message, place, origin, keep, &limits, pace);
             if keep {
                 self.alarm(appended.at_ms.saturating_add(limits.history.age_ms));
             }

@@ -62,17 +62,13 @@ impl Rooms {
         if !self.0.admission.take(admissions_per_s, now_ms) {
             return Err(Denied::NotAdmitted);
         }
+        let found = self.create(room)?;
         let key = key.map(|key| self.count_key(key)).transpose()?;
         let id = ConnectionId(self.0.next_connection.fetch_add(1, Ordering::Relaxed));
         let link = Arc::new(Link::new(id, user, wishes, now_ms));
         self.metrics().connections(link.is_socket()).increment(1.0);
-        let mut membership = Membership {
-            rooms: self.clone(),
-            room: self.create(room)?,
-            link: Arc::clone(&link),
-            key,
-            end: End::Clean,
-        };
+        let mut membership =
+            Membership { rooms: self.clone(), room: found, link: Arc::clone(&link), key, end: End::Clean };
         let (reply, answer) = oneshot::channel();
         let command = Command::Connect { link, since, reply };
         membership.room = self.offer(room, Arc::clone(&membership.room), command)?;
@@ -121,7 +117,7 @@ impl Membership {
     }
 
     /// Counts a connection's end.
-    pub(super) fn count_end(&self, cause: &'static str) {
+    pub fn count_end(&self, cause: &'static str) {
         self.rooms.metrics().ended(cause);
     }
 }

@@ -59,6 +59,12 @@ impl Close {
         }
     }
 
+    /// Whether the user may be back in a moment and is waited for. Whoever was closed on for good is gone.
+    #[must_use]
+    pub fn may_come_back(self) -> bool {
+        matches!(self, Self::Restart(_) | Self::Slow | Self::RateLimited | Self::Refused)
+    }
+
     /// The word that goes with the code, in the frame and in the metrics.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -22,6 +22,7 @@ pub mod denied;
 pub mod frame;
 pub mod history;
 pub mod link;
+mod outgoing;
 pub mod presence;
 pub mod rate;
 pub mod recorder;

@@ -23,6 +23,8 @@ pub struct Times {
 #[derive(Debug, Default)]
 pub struct Presence {
     members: HashMap<UserId, Member>,
+    /// See [`bytes`](Self::bytes).
+    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +36,9 @@ struct Member {
     lost_until_ms: Vec<i64>,
     meta: Option<Meta>,
 }
+
+/// What a member takes in a list of members beside its name and what it says about itself.
+const MEMBER_BYTES: usize = 24;
 
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,11 +75,30 @@ impl Member {
     }
 }
 
+fn bytes(user: &UserId, meta: Option<&Meta>) -> usize {
+    MEMBER_BYTES + user.as_str().len() + meta.map_or(0, |meta| meta.0.len())
+}
+
 impl Presence {
     /// Users online.
     #[must_use]
     pub fn online(&self) -> usize {
         self.members.len()
+    }
+
+    /// What the list of members takes, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What it would take with this user in it, saying this, or what it says already.
+    #[must_use]
+    pub fn bytes_with(&self, user: &UserId, meta: Option<&Meta>) -> usize {
+        let known = self.members.get(user);
+        let before = known.map_or(0, |member| bytes(user, member.meta.as_ref()));
+        let meta = meta.or_else(|| known.and_then(|member| member.meta.as_ref()));
+        self.bytes - before + bytes(user, meta)
     }
 
     /// Whether a user is online.
@@ -111,6 +135,7 @@ impl Presence {
     }
 
     fn arrive(&mut self, user: &UserId, meta: Option<Meta>, how: impl FnOnce(&mut Member)) -> Change {
+        self.bytes = self.bytes_with(user, meta.as_ref());
         let (member, change) = match self.members.entry(user.clone()) {
             Entry::Occupied(known) => (known.into_mut(), Change::None),
             Entry::Vacant(new) => (new.insert(Member::default()), Change::Joined),
@@ -162,6 +187,10 @@ impl Presence {
 
     /// Changes what a user says about itself. False for one that is not online.
     pub fn update(&mut self, user: &UserId, meta: Meta) -> bool {
+        if !self.is_online(user) {
+            return false;
+        }
+        self.bytes = self.bytes_with(user, Some(&meta));
         self.members.get_mut(user).map(|member| member.meta = Some(meta)).is_some()
     }
 
@@ -174,6 +203,7 @@ impl Presence {
         seen_ms: impl Fn(ConnectionId) -> Option<i64>,
     ) -> Expired {
         let mut expired = Expired::default();
+        let mut freed = 0;
         let alive = |seen_ms: i64| now_ms < seen_ms.saturating_add(times.idle_ms);
         self.members.retain(|user, member| {
             member.session_seen_ms = member.session_seen_ms.filter(|seen_ms| alive(*seen_ms));
@@ -187,10 +217,12 @@ impl Presence {
             });
             let stays = member.is_online();
             if !stays {
+                freed += bytes(user, member.meta.as_ref());
                 expired.left.push(user.clone());
             }
             stays
         });
+        self.bytes -= freed;
         // The map has no order of its own, and events should not come in another one each time.
         expired.left.sort_unstable();
         expired.connections.sort_unstable();
@@ -213,7 +245,9 @@ impl Presence {
         if self.members.get(user).is_some_and(Member::is_online) {
             return Change::None;
         }
-        self.members.remove(user);
+        if let Some(member) = self.members.remove(user) {
+            self.bytes -= bytes(user, member.meta.as_ref());
+        }
         if self.members.is_empty() {
             // What a full room took goes back.
             self.members = HashMap::new();

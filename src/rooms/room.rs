@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::actor;
 use super::command::Command;
@@ -72,7 +72,14 @@ impl Room {
         let mut slot = self.slot();
         match std::mem::replace(&mut *slot, Slot::Gone) {
             Slot::Awake { commands, mut waiting } => {
-                let taken = commands.try_send(command).map_err(|error| {
+                let taken = commands.try_send(command);
+                // An actor that panicked has left its room for good.
+                if let Err(TrySendError::Closed(command)) = taken {
+                    drop(slot);
+                    waiting.into_iter().for_each(Waker::wake);
+                    return Err(Rejected::Gone(command));
+                }
+                let taken = taken.map_err(|error| {
                     waiting.extend(waiter.cloned());
                     Rejected::Full(error.into_inner())
                 });

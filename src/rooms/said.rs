@@ -12,17 +12,24 @@ use super::frame::Mode;
 use super::link::Link;
 use super::types::{Body, Message, Meta, even_null, is_message_id};
 
-/// What a client may say in JSON. Any other text is a message as it is.
+/// What tells a frame from any other text, which is a message as it is.
+#[derive(Debug, Deserialize)]
+struct Typed<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+}
+
+/// What a client may say in JSON.
 #[derive(Debug, Deserialize)]
 struct Said<'a> {
-    r#type: &'a str,
     #[serde(borrow, default, deserialize_with = "even_null")]
     meta: Option<&'a RawValue>,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "even_null")]
     data: Option<&'a RawValue>,
-    id: Option<&'a str>,
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
 }
 
 /// What a text tells the room; an error is the word for why it tells nothing.
@@ -38,9 +45,11 @@ pub(super) fn understand(
     if link.wishes.mode != Mode::Socket || !text.starts_with('{') {
         return as_it_is();
     }
-    let Ok(said) = serde_json::from_str::<Said<'_>>(text) else { return as_it_is() };
-    match said.r#type {
+    let Ok(Typed { r#type }) = serde_json::from_str(text) else { return as_it_is() };
+    let said = serde_json::from_str::<Said<'_>>(text);
+    match &*r#type {
         "update" => {
+            let said = said.map_err(|_| "invalid_meta")?;
             let meta = said.meta.filter(|meta| meta.get().len() <= max_meta_bytes).ok_or("invalid_meta")?;
             if link.user.is_none() {
                 return Err("no_user");
@@ -48,9 +57,10 @@ pub(super) fn understand(
             Ok(Command::Update { link: Arc::clone(link), meta: Meta(meta.get().into()) })
         }
         "message" => {
-            let id = match said.id {
-                Some(id) if !is_message_id(id) => return Err("invalid_message"),
-                id => id.map(Into::into),
+            let said = said.map_err(|_| "invalid_message")?;
+            let id: Option<Arc<str>> = match said.id {
+                Some(id) if !is_message_id(&id) => return Err("invalid_message"),
+                id => id.map(|id| (*id).into()),
             };
             match (said.text, said.data) {
                 (Some(text), None) => Ok(say(link, Body::Text((*text).into()), id)),

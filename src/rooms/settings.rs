@@ -46,6 +46,7 @@ impl std::convert::From<&config::Config> for Settings {
                 history: history_bounds(rooms),
                 queue: QueueBounds { frames: rooms.queue_frames, bytes: rooms.queue_bytes },
                 max_members: rooms.max_members,
+                max_presence_bytes: rooms.max_presence_bytes,
                 max_connections: rooms.max_connections_per_room,
                 max_connections_per_user: rooms.max_connections_per_user,
                 room_messages_per_s: rooms.room_messages_per_s,

@@ -10,7 +10,6 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tungstenite::error::{CapacityError, ProtocolError};
@@ -46,6 +45,8 @@ pub struct Socket {
     rate: Bucket,
     /// A command that waits for room in the room's queue; nothing is read meanwhile.
     held: Option<Box<Command>>,
+    /// Whether the room may write to the connection now.
+    left_to_room: bool,
     /// Set while closing, and only then.
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -77,6 +78,7 @@ impl Socket {
             phase: Phase::Open,
             rate,
             held: None,
+            left_to_room: false,
             deadline: None,
         }
     }
@@ -103,7 +105,6 @@ impl Socket {
                 return Poll::Ready(self.cause());
             }
             if self.phase == Phase::Leaving && self.wire.queued() == 0 {
-                self.membership.end = End::Clean;
                 return Poll::Ready(self.cause());
             }
             match self.poll_read(context) {
@@ -147,18 +148,26 @@ impl Socket {
                 if self.phase != Phase::Open {
                     return Ok(true);
                 }
-                match self.membership.link.poll_take(context, self.wire.writing()) {
+                let (stream, frames) = self.wire.parts();
+                let next = self.membership.link.poll_take(context, frames, Some(stream));
+                self.left_to_room = next.is_pending();
+                match next {
                     Poll::Pending => return Ok(true),
-                    Poll::Ready(Next::Frames) => {}
+                    Poll::Ready(Next::Frames { begun }) => self.wire.go_on_from(begun),
                     Poll::Ready(Next::Close(close)) => self.close(close),
                 }
                 continue;
+            }
+            if std::mem::take(&mut self.left_to_room)
+                && let Some((frame, begun)) = self.membership.link.take_back()
+            {
+                self.wire.finish_first(frame, begun);
             }
             match self.wire.write_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // One that cannot even be told is closed by its deadline.
-                    self.notice_slow(context);
+                    self.notice_close(context);
                     match self.wire.stream.poll_write_ready(context) {
                         Poll::Pending => return Ok(false),
                         Poll::Ready(ready) => ready?,
@@ -170,10 +179,10 @@ impl Socket {
         }
     }
 
-    /// While a write is stuck, the room may have given the connection up.
-    fn notice_slow(&mut self, context: &mut Context<'_>) {
+    /// While a write is stuck, the connection may have to be closed all the same.
+    fn notice_close(&mut self, context: &mut Context<'_>) {
         if self.phase == Phase::Open
-            && let Poll::Ready(Some(close)) = self.membership.link.poll_given_up(context)
+            && let Poll::Ready(close) = self.membership.link.poll_close(context)
         {
             self.wire.forget_queued();
             self.close(close);
@@ -230,7 +239,7 @@ impl Socket {
     /// Reads and looks at nothing, so that the close frame is not lost with a reset connection.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<Option<End>> {
         if self.wire.queued() == 0 && !self.wire.has_answers() {
-            let _best_effort = Pin::new(&mut self.wire.stream).poll_shutdown(context);
+            self.wire.shut_down();
         }
         let mut unread = [0; 2048];
         loop {
@@ -253,6 +262,8 @@ impl Socket {
         match heard {
             Heard::Close(_) if self.phase == Phase::Open => {
                 self.phase = Phase::Leaving;
+                // Whatever becomes of our answer.
+                self.membership.end = End::Clean;
                 self.set_deadline();
                 // Collects our goodbye; that it is the last thing to be said is no error.
                 if let Some(library) = &mut self.protocol {
@@ -272,7 +283,7 @@ impl Socket {
         meter.message();
         if !text.is_empty() && *text == *settings.keepalive_request {
             meter.keepalive();
-            self.wire.writing().push_back(settings.keepalive_response.clone());
+            self.wire.queue(settings.keepalive_response.clone());
             return;
         }
         let now_ms = self.membership.rooms.now_ms();
@@ -301,6 +312,9 @@ impl Socket {
             return;
         }
         self.phase = Phase::Closing(close);
+        if !close.may_come_back() {
+            self.membership.end = End::Clean;
+        }
         self.set_deadline();
         let frame = CloseFrame { code: close.code().into(), reason: Utf8Bytes::from(close.reason()) };
         // The frame is collected for writing, which cannot fail here.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::denied::Denied;
 use super::frame::{Frame, Kind, Snapshot, members_json};
 use super::history::{Bounds, History, Kept};
-use super::link::{Link, Pushed, QueueBounds};
+use super::link::{Link, Pace, Pushed, QueueBounds};
 use super::presence::{Change, End, Presence, Times};
 use super::rate::Bucket;
 use super::types::{ConnectionId, Message, Meta, Position, RoomName, UserId};
@@ -19,10 +19,14 @@ pub struct Limits {
     pub history: Bounds,
     pub queue: QueueBounds,
     pub max_members: usize,
+    pub max_presence_bytes: usize,
     pub max_connections: usize,
     pub max_connections_per_user: usize,
     pub room_messages_per_s: u32,
 }
+
+/// Most connections that a room writes to by itself.
+const MAX_WRITTEN_BY_THE_ROOM: usize = 1_024;
 
 /// The numbering of a room's messages.
 #[derive(Debug)]
@@ -126,7 +130,7 @@ impl State {
         limits: &Limits,
         now_ms: i64,
     ) -> Result<Option<Said>, Denied> {
-        self.room_for(user, limits)?;
+        self.room_for(user, meta.as_ref(), limits)?;
         let told = meta.clone();
         let had_meta = told.is_some();
         match self.presence.join(user, meta, now_ms) {
@@ -156,13 +160,16 @@ impl State {
         link: &Arc<Link>,
         since: Option<Position>,
         limits: &Limits,
+        now_ms: i64,
     ) -> Result<(Option<Said>, Said), Denied> {
+        // What is too old is not recovered, whether or not the room has looked at the clock yet.
+        self.history.expire(now_ms, limits.history);
         if self.links.len() >= limits.max_connections {
             return Err(Denied::TooManyConnections("rooms.max_connections_per_room"));
         }
         let mut joined = None;
         if let Some(user) = link.user.as_ref().filter(|_| link.is_socket()) {
-            self.room_for(user, limits)?;
+            self.room_for(user, None, limits)?;
             if self.presence.connections_of(user).len() >= limits.max_connections_per_user {
                 return Err(Denied::TooManyConnections("rooms.max_connections_per_user"));
             }
@@ -190,9 +197,16 @@ impl State {
     }
 
     /// A member changes what it says about itself.
-    pub fn update(&mut self, user: &UserId, meta: Meta) -> Option<Said> {
-        let known = self.presence.update(user, meta.clone());
-        known.then(|| self.told(Kind::Update, user.clone(), Some(meta)))
+    ///
+    /// # Errors
+    /// [`Denied::RoomFull`].
+    pub fn update(&mut self, user: &UserId, meta: Meta, limits: &Limits) -> Result<Option<Said>, Denied> {
+        if !self.presence.is_online(user) {
+            return Ok(None);
+        }
+        self.room_for(user, Some(&meta), limits)?;
+        self.presence.update(user, meta.clone());
+        Ok(Some(self.told(Kind::Update, user.clone(), Some(meta))))
     }
 
     /// Whether a message that came over HTTP may be said; it counts as activity of its user.
@@ -261,6 +275,7 @@ impl State {
         origin: Option<ConnectionId>,
         keep: bool,
         limits: &Limits,
+        pace: Pace,
     ) -> Delivered {
         if let Some(stream) = &mut self.stream {
             stream.last = offset;
@@ -271,7 +286,7 @@ impl State {
             let kept = Kept { offset, at_ms, bytes: message.bytes(), id, entry: Arc::clone(&frame) };
             self.history.push(kept, limits.history);
         }
-        self.broadcast(&frame, limits)
+        self.broadcast(&frame, limits, pace)
     }
 
     /// Says who came, went or changed.
@@ -286,7 +301,7 @@ impl State {
         if self.links.is_empty() {
             return Delivered::default();
         }
-        self.broadcast(&Frame::member(kind, self.position(), user, meta, online), limits)
+        self.broadcast(&Frame::member(kind, self.position(), user, meta, online), limits, Pace::Gathered)
     }
 
     /// Gives a reader its snapshot and what it missed, as memory has it.
@@ -296,19 +311,35 @@ impl State {
         let recovered = missed.as_ref().map(Option::is_some);
         let frames: Vec<&Frame> =
             missed.flatten().unwrap_or_default().into_iter().map(|kept| &*kept.entry).collect();
+        let recovered = recovered.zip(since);
         self.attach_with(link, snapshot, recovered, &frames);
     }
 
-    /// The same with what was missed as somebody else has it; `None` where nothing was asked for.
-    pub fn attach_with(&self, link: &Link, snapshot: &Snapshot, recovered: Option<bool>, missed: &[&Frame]) {
-        let presence = Frame::presence(self.position(), self.name.as_str(), snapshot, recovered);
+    /// The same with what was missed as somebody else has it: whether that is all of it, and since when; `None` where
+    /// nothing was asked for.
+    pub fn attach_with(
+        &self,
+        link: &Link,
+        snapshot: &Snapshot,
+        recovered: Option<(bool, &Position)>,
+        missed: &[&Frame],
+    ) {
+        // What was missed follows: a reader that breaks off before it has not got beyond where it was.
+        let position = match recovered {
+            Some((true, since)) => since.clone(),
+            _ => self.position(),
+        };
+        let recovered = recovered.map(|(whole, _)| whole);
+        let presence = Frame::presence(position, self.name.as_str(), snapshot, recovered);
         link.attach(std::iter::once(&*presence).chain(missed.iter().copied()));
     }
 
-    fn broadcast(&self, frame: &Frame, limits: &Limits) -> Delivered {
+    fn broadcast(&self, frame: &Frame, limits: &Limits, pace: Pace) -> Delivered {
         let mut delivered = Delivered::default();
+        // A crowd is written to by many threads, each connection's task on one of them.
+        let pace = if self.links.len() > MAX_WRITTEN_BY_THE_ROOM { Pace::Gathered } else { pace };
         for link in &self.links {
-            match link.push(frame, limits.queue) {
+            match link.push(frame, limits.queue, pace) {
                 Pushed::Queued => delivered.queued += 1,
                 Pushed::Overflowed(dropped) => delivered.dropped += dropped,
                 Pushed::Skipped => {}
@@ -317,9 +348,12 @@ impl State {
         delivered
     }
 
-    fn room_for(&self, user: &UserId, limits: &Limits) -> Result<(), Denied> {
+    fn room_for(&self, user: &UserId, meta: Option<&Meta>, limits: &Limits) -> Result<(), Denied> {
         let full = self.presence.online() >= limits.max_members && !self.presence.is_online(user);
-        if full { Err(Denied::RoomFull) } else { Ok(()) }
+        let (before, after) = (self.presence.bytes(), self.presence.bytes_with(user, meta));
+        // Whoever needs no more than before is not in the way.
+        let too_large = after > limits.max_presence_bytes && after > before;
+        if full || too_large { Err(Denied::RoomFull) } else { Ok(()) }
     }
 
     fn told(&self, kind: Kind, user: UserId, meta: Option<Meta>) -> Said {

@@ -22,8 +22,29 @@ pub(super) type Waiting<T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + S
 /// Something that is told in its turn.
 pub(super) enum Turn {
     Say(Said),
-    Append { appended: Waiting<Appended>, message: Message, from: From, accepted: Instant },
-    Read { read: Waiting<Vec<StoredMessage>>, link: Arc<Link>, snapshot: Snapshot, since: Position },
+    Append {
+        appended: Waiting<Appended>,
+        message: Message,
+        from: From,
+        accepted: Instant,
+    },
+    Read {
+        read: Waiting<Vec<StoredMessage>>,
+        link: Arc<Link>,
+        snapshot: Snapshot,
+        since: Position,
+    },
+    /// What is stored and was never told is told before the messages that follow.
+    CatchUp {
+        read: Waiting<Vec<StoredMessage>>,
+    },
+    /// A message that is stored, and waits for those before it.
+    Tell {
+        appended: Appended,
+        message: Message,
+        from: From,
+        accepted: Instant,
+    },
 }
 
 /// What the first turn waited for.
@@ -37,11 +58,13 @@ pub(super) enum Resolved {
 pub(super) async fn first(turns: &mut VecDeque<Turn>) -> Resolved {
     poll_fn(|context: &mut Context<'_>| match turns.front_mut() {
         None => Poll::Pending,
-        Some(Turn::Say(_)) => Poll::Ready(Resolved::Nothing),
+        Some(Turn::Say(_) | Turn::Tell { .. }) => Poll::Ready(Resolved::Nothing),
         Some(Turn::Append { appended, .. }) => {
             Poll::Ready(Resolved::Appended(ready!(appended.as_mut().poll(context))))
         }
-        Some(Turn::Read { read, .. }) => Poll::Ready(Resolved::Read(ready!(read.as_mut().poll(context)))),
+        Some(Turn::Read { read, .. } | Turn::CatchUp { read }) => {
+            Poll::Ready(Resolved::Read(ready!(read.as_mut().poll(context))))
+        }
     })
     .await
 }

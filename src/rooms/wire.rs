@@ -2,19 +2,20 @@
 //! writes many shared frames in one call.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::boundary::Boundary;
-
-/// Frames that are written at a time.
-const WRITE_FRAMES: usize = 64;
+use super::outgoing::write_first;
 
 /// See the module.
 pub(super) struct Wire {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Arc<TcpStream>,
     /// What the library wants to say, yet to be queued.
     answers: Vec<u8>,
     /// Frames being written, and how much of the first is.
@@ -47,7 +48,7 @@ impl Wire {
     pub(super) fn new(stream: TcpStream, already_read: &[u8]) -> Self {
         let mut boundary = Boundary::default();
         boundary.follow(already_read);
-        Self { stream, answers: Vec::new(), writing: VecDeque::new(), written: 0, boundary }
+        Self { stream: Arc::new(stream), answers: Vec::new(), writing: VecDeque::new(), written: 0, boundary }
     }
 
     /// Whether the library has something to say that is not queued yet.
@@ -62,9 +63,30 @@ impl Wire {
         }
     }
 
-    /// The queue of frames to write.
-    pub(super) fn writing(&mut self) -> &mut VecDeque<Bytes> {
-        &mut self.writing
+    /// The connection, and the queue of frames to write to it.
+    pub(super) fn parts(&mut self) -> (&Arc<TcpStream>, &mut VecDeque<Bytes>) {
+        (&self.stream, &mut self.writing)
+    }
+
+    /// Queues a frame.
+    pub(super) fn queue(&mut self, frame: Bytes) {
+        self.writing.push_back(frame);
+    }
+
+    /// Queues the rest of a frame before everything else.
+    pub(super) fn finish_first(&mut self, frame: Bytes, written: usize) {
+        self.writing.push_front(frame);
+        self.written = written;
+    }
+
+    /// So much of the first frame is written already.
+    pub(super) fn go_on_from(&mut self, written: usize) {
+        self.written = written;
+    }
+
+    /// Says that nothing more will be written.
+    pub(super) fn shut_down(&self) {
+        let _best_effort = SockRef::from(&*self.stream).shutdown(Shutdown::Write);
     }
 
     /// Frames that are queued.
@@ -91,26 +113,7 @@ impl Wire {
     /// # Errors
     /// The system's.
     pub(super) fn write_some(&mut self) -> io::Result<()> {
-        let mut slices = [IoSlice::new(&[]); WRITE_FRAMES];
-        let mut count = 0;
-        for (slice, frame) in slices.iter_mut().zip(&self.writing) {
-            let from = if count == 0 { self.written } else { 0 };
-            *slice = IoSlice::new(frame.get(from..).unwrap_or_default());
-            count += 1;
-        }
-        let mut written = self.stream.try_write_vectored(slices.get(..count).unwrap_or_default())?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        written += self.written;
-        while let Some(first) = self.writing.front() {
-            if written < first.len() {
-                break;
-            }
-            written -= first.len();
-            self.writing.pop_front();
-        }
-        self.written = written;
+        self.written = write_first(&self.stream, &mut self.writing, self.written, |_| ())?;
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ impl Namespace {
     pub fn of_route(route: &str) -> Option<Self> {
         match route.split('/').nth(1)? {
             "likes" => Some(Self::Likes),
-            "workshops" => Some(Self::Workshops),
+            "workshops" | "reservations" => Some(Self::Workshops),
             "rooms" | "join" | "leave" | "send" => Some(Self::Rooms),
             _ => None,
         }

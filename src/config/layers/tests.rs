@@ -128,7 +128,7 @@ fn all_problems_of_all_layers_are_told_at_once_also_those_a_later_layer_covers()
         [
             "test.toml: likes.shards = \"many\": must be a whole number from 1 to 4096",
             "test.toml: server (value not shown): must be a section with any of listen, admin_listen, max_connections, \
-             header_timeout_ms, request_timeout_ms, max_body_bytes, drain_timeout_ms, worker_threads, retry_after_s, \
+             header_timeout_ms, write_timeout_ms, request_timeout_ms, max_body_bytes, drain_timeout_ms, worker_threads, retry_after_s, \
              noop_routes",
             "test.toml: speed is not a setting; allowed here: server, storage, sqlite, batch, mailbox, actors, likes, \
              rollup, reservations, rooms, namespaces, auth, log, clock, faults",

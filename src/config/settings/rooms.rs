@@ -39,6 +39,9 @@ pub struct Rooms {
     pub max_rooms: usize,
     /// Most users online in a room. 1 to 1,000,000.
     pub max_members: usize,
+    /// Most bytes that the members of a room take in its first frame, what they say about themselves included.
+    /// 1,024 to 1,073,741,824 (1 GiB).
+    pub max_presence_bytes: usize,
     /// Most connections to a room. 1 to 1,000,000.
     pub max_connections_per_room: usize,
     /// Most sockets of a user in a room. 1 to 1,000,000.
@@ -102,6 +105,7 @@ impl Default for Rooms {
             max_meta_bytes: 1_024,
             max_rooms: 100_000,
             max_members: 20_000,
+            max_presence_bytes: 1_048_576,
             max_connections_per_room: 20_000,
             max_connections_per_user: 20,
             max_connections_per_key: 100_000,
@@ -139,6 +143,7 @@ impl Rooms {
         ("max_meta_bytes", whole(2, 65_536)),
         ("max_rooms", whole(1, 10_000_000)),
         ("max_members", whole(1, 1_000_000)),
+        ("max_presence_bytes", whole(1_024, 1_073_741_824)),
         ("max_connections_per_room", whole(1, 1_000_000)),
         ("max_connections_per_user", whole(1, 1_000_000)),
         ("max_connections_per_key", whole(1, 1_000_000)),

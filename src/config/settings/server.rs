@@ -18,6 +18,8 @@ pub struct Server {
     /// Milliseconds in which a request's header must arrive; a keep-alive connection idle for so long is closed too.
     /// 10 to 600,000 (ten minutes).
     pub header_timeout_ms: u64,
+    /// Milliseconds that an answer's bytes wait to be taken before the connection is closed. 10 to 600,000.
+    pub write_timeout_ms: u64,
     /// Milliseconds for each step of a request: its body, its decision, an exact total. 10 to 600,000.
     pub request_timeout_ms: u64,
     /// Most bytes in a request's body; a larger one is refused unread. 256 to 16,777,216 (16 MiB).
@@ -40,6 +42,7 @@ impl Default for Server {
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)),
             max_connections: 10_000,
             header_timeout_ms: 10_000,
+            write_timeout_ms: 10_000,
             request_timeout_ms: 10_000,
             max_body_bytes: 65_536,
             drain_timeout_ms: 30_000,
@@ -56,6 +59,7 @@ impl Server {
         ("admin_listen", Rule::Address),
         ("max_connections", whole(1, 1_000_000)),
         ("header_timeout_ms", whole(10, 600_000)),
+        ("write_timeout_ms", whole(10, 600_000)),
         ("request_timeout_ms", whole(10, 600_000)),
         ("max_body_bytes", whole(256, 16_777_216)),
         ("drain_timeout_ms", whole(0, 3_600_000)),

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Frame;
 
-use super::{listener, room, since};
+use super::{listener, room};
 use crate::http::App;
 use crate::http::auth::{Key, Read};
 use crate::http::openapi::{Refusals, Rejections, TooMany};
@@ -21,6 +21,7 @@ use crate::http::query::Query;
 use crate::http::schema;
 use crate::rooms::admission::Membership;
 use crate::rooms::link::Next;
+use crate::rooms::types::Position;
 
 /// Listen to a room. A reader is a connection, but not online.
 #[utoipa::path(get, path = "/rooms/{room}/events", tag = "rooms",
@@ -42,20 +43,33 @@ pub(in crate::http) async fn events(
     let query = Query::parse(uri.query())?;
     let (wishes, asked) = listener(&query, false)?;
     // A browser that comes back says where it left off by itself.
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(since).transpose()?;
+    let last = headers.get("last-event-id").map(where_it_left_off);
     let membership = app.rooms.connect(&room, None, wishes, key.0.as_deref(), last.or(asked)).await;
     let membership = membership.map_err(|denied| app.denied(denied))?;
     // When the stream breaks, each reader comes back at a time of its own.
     let retry = format!("retry: {}\n\n", app.rooms.retry_ms(membership.link.id.0));
-    let stream = Events { membership, waiting: VecDeque::from([Bytes::from(retry)]), ended: false };
+    let stream = Events { membership, waiting: VecDeque::from([Bytes::from(retry)]), ended: None };
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::new(stream)).into_response())
+}
+
+/// A browser that is told 400 never comes back; what is no position is one that cannot be gone on from.
+fn where_it_left_off(id: &HeaderValue) -> Position {
+    let position = id.to_str().ok().and_then(Position::parse);
+    position.unwrap_or_else(|| Position { epoch: "".into(), offset: 0 })
 }
 
 struct Events {
     membership: Membership,
     waiting: VecDeque<Bytes>,
-    ended: bool,
+    /// Why it ended, if its room has ended it.
+    ended: Option<&'static str>,
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.membership.count_end(self.ended.unwrap_or("client"));
+    }
 }
 
 impl hyper::body::Body for Events {
@@ -71,14 +85,14 @@ impl hyper::body::Body for Events {
             if let Some(event) = this.waiting.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(event))));
             }
-            if this.ended {
+            if this.ended.is_some() {
                 return Poll::Ready(None);
             }
-            match this.membership.link.poll_take(context, &mut this.waiting) {
+            match this.membership.link.poll_take(context, &mut this.waiting, None) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Next::Frames) => {}
+                Poll::Ready(Next::Frames { .. }) => {}
                 Poll::Ready(Next::Close(close)) => {
-                    this.ended = true;
+                    this.ended = Some(close.word());
                     let (code, reason) = (close.code(), close.reason());
                     let event =
                         format!("event: close\ndata: {{\"code\":{code},\"reason\":\"{reason}\"}}\n\n");

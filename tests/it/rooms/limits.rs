@@ -189,7 +189,7 @@ async fn members_and_connections_are_bounded_by_room_and_by_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_are_bounded_by_key_and_need_its_scope() {
     let setup = Setup::new();
-    let mut settings = "[rooms]\nmax_connections_per_key = 2\n".to_owned();
+    let mut settings = "[rooms]\nmax_connections_per_key = 2\nmax_rooms = 1\n".to_owned();
     let mut keys = Vec::new();
     for (name, scopes) in
         [("web", r#"["read", "write"]"#), ("other", r#"["read", "write"]"#), ("look", r#"["read"]"#)]
@@ -218,9 +218,15 @@ async fn connections_are_bounded_by_key_and_need_its_scope() {
         }
     };
     tokio::time::timeout(super::PATIENCE, again).await.unwrap();
+    // What is refused takes no place with it.
+    for room in ["one", "two", "three"] {
+        let full = Socket::try_open_with(&service, &format!("{room}/socket"), &keys[1]).await;
+        assert_eq!(refused(full), (503, "overloaded".to_owned()));
+    }
+    open(&keys[1]).await.unwrap();
 }
 
-/// A full queue closes the connection that it belongs to, a reader of events too.
+/// A full queue closes the connection that it belongs to.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_read_is_closed_as_slow() {
     let service = Setup::new()

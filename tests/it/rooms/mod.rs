@@ -11,6 +11,7 @@ mod recovery;
 mod restart;
 pub mod sleep;
 pub mod socket;
+mod stuck;
 
 use std::time::Duration;
 

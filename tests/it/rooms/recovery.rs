@@ -20,6 +20,9 @@ async fn back_at(service: &Service, since: &str) -> (bool, Vec<String>) {
     let mut missed = Vec::new();
     let mut before = since.rsplit(':').next().unwrap().parse::<u64>().unwrap();
     let recovered = first["recovered"].as_bool().unwrap();
+    if recovered {
+        assert_eq!(first["offset"], before, "whoever breaks off here has missed nothing more");
+    }
     loop {
         let message = socket.frame().await;
         if recovered {
@@ -82,6 +85,33 @@ async fn a_reader_of_events_comes_back_by_its_last_event_id() {
     let mut reader = Reader::open(&service, &format!("lobby/events?since={}", two.id), "").await;
     reader.event().await;
     assert_eq!(reader.event().await.json()["text"], "three");
+    // A browser that is told 400 never comes back.
+    let mut reader = Reader::open(&service, "lobby/events", "last-event-id: nonsense\r\n").await;
+    assert_eq!(reader.event().await.json()["recovered"], false);
+}
+
+/// A commit that came too late for its answer is told all the same, before what follows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_is_told_though_its_sender_was_told_that_it_may_not_be() {
+    let setup = Setup::new()
+        .with("rooms.history", "durable")
+        .with("server.request_timeout_ms", 3_000)
+        .with("mailbox.deadline_ms", 2_900)
+        .with("sqlite.busy_timeout_ms", 600_000)
+        .with("storage.partitions", 1);
+    let service = setup.start();
+    let one = say(&service, "one").await;
+    let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;
+    listener.frame().await;
+    let file = rusqlite::Connection::open(headcount::data_dir::partition_file(&setup.data_dir(), 0)).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let late =
+        service.client.post("/rooms/lobby/send", json!({"user": "ada", "text": "two"}).to_string()).await;
+    assert_eq!((late.status, &late.json["error"]), (503, &json!("outcome_unknown")));
+    file.execute_batch("COMMIT").unwrap();
+    let two = listener.frame().await;
+    assert_eq!((&two["text"], &two["offset"]), (&json!("two"), &json!(2)));
+    assert_eq!(back_at(&service, &one).await, (true, vec!["two".to_owned()]));
 }
 
 /// Also after a kill -9: what was answered is there, in its order, and the numbers go on.
