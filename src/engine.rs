@@ -53,6 +53,14 @@ impl partition::Command for Command {
             Self::Rooms(command) => command.refuse(refusal),
         }
     }
+
+    fn is_chore(&self) -> bool {
+        match self {
+            Self::Likes(command) => command.is_chore(),
+            Self::Reservations(command) => command.is_chore(),
+            Self::Rooms(command) => command.is_chore(),
+        }
+    }
 }
 
 /// All actors of one partition over their store.
@@ -143,6 +151,10 @@ impl<S: Store> Workload for Engine<S> {
             return Ok(Decided::Conflict);
         }
         self.rooms.decide(&mut self.store, &mut rooms, S::EXCLUSIVE, now_ms)
+    }
+
+    fn has_changed(&self) -> bool {
+        self.store.has_changed()
     }
 
     fn commit(&mut self, now_ms: i64) -> Result<Durability, store::Error> {

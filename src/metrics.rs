@@ -13,7 +13,9 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 
 use crate::partition::Vitals;
 use crate::reservations::command::{Change, Changed, First, Reserved};
+use crate::reservations::sets::home::Turn;
 use crate::store::bookings::EventKind;
+use crate::store::sets::SetState;
 use crate::usage::stored::Stored;
 use crate::usage::{Namespace, Usage};
 
@@ -32,6 +34,8 @@ const WAL_BYTES: &str = "headcount_wal_bytes";
 const ACTORS_RESIDENT: &str = "headcount_actors_resident";
 const LIKES: &str = "headcount_likes_total";
 const RESERVATIONS: &str = "headcount_reservations_total";
+const SETS: &str = "headcount_sets_total";
+const SETS_OPEN: &str = "headcount_sets_open";
 const ROLLUP_SECONDS: &str = "headcount_rollup_seconds";
 const ROLLUP_ITEMS: &str = "headcount_rollup_changed_items_total";
 const ROLLUP_LAG: &str = "headcount_rollup_lag_seconds";
@@ -92,6 +96,12 @@ fn describe() {
     describe_gauge!(ACTORS_RESIDENT, Unit::Count, "States in memory, by partition and feature.");
     describe_counter!(LIKES, Unit::Count, "Like and unlike requests decided, by outcome.");
     describe_counter!(RESERVATIONS, Unit::Count, "Decisions on reservations, by outcome.");
+    describe_counter!(SETS, Unit::Count, "What became of sets of seats of several workshops, by outcome.");
+    describe_gauge!(
+        SETS_OPEN,
+        Unit::Count,
+        "Sets on their way: not decided, or not every workshop has done what was decided."
+    );
     describe_histogram!(ROLLUP_SECONDS, Unit::Seconds, "Time of one finished roll-up run.");
     describe_counter!(ROLLUP_ITEMS, Unit::Count, "Item totals stored by the roll-up.");
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
@@ -280,6 +290,8 @@ impl ReservationMetrics {
     /// Counts one confirmation, cancellation or extension, repeated ones too.
     pub fn count_change(&self, change: Change, outcome: Changed) {
         match (outcome, change) {
+            // The set's outcome counts.
+            (_, Change::Retake { .. }) => {}
             (Changed::Refused(_), _) => self.refused.increment(1),
             (Changed::Done(_), Change::Confirm(_)) => self.confirmed.increment(1),
             (Changed::Done(_), Change::Cancel) => self.cancelled.increment(1),
@@ -295,6 +307,59 @@ impl ReservationMetrics {
             EventKind::Skipped => self.skipped.increment(1),
             _ => {}
         }
+    }
+}
+
+/// Sets.
+#[derive(Debug)]
+pub struct SetsMetrics {
+    begun: Counter,
+    held: Counter,
+    accepted: Counter,
+    rejected: Counter,
+    confirmed: Counter,
+    cancelled: Counter,
+    expired: Counter,
+    retaken: Counter,
+    open: Gauge,
+}
+
+impl Default for SetsMetrics {
+    fn default() -> Self {
+        let outcome = |outcome: &'static str| counter!(SETS, "outcome" => outcome);
+        Self {
+            begun: outcome("begun"),
+            held: outcome("held"),
+            accepted: outcome("accepted"),
+            rejected: outcome("rejected"),
+            confirmed: outcome("confirmed"),
+            cancelled: outcome("cancelled"),
+            expired: outcome("expired"),
+            retaken: outcome("retaken"),
+            open: gauge!(SETS_OPEN),
+        }
+    }
+}
+
+impl SetsMetrics {
+    /// Counts what a set has become.
+    pub fn count(&self, turn: Turn) {
+        match turn.state {
+            SetState::Pending => self.begun.increment(1),
+            SetState::Held => self.held.increment(1),
+            SetState::Confirmed if turn.hold => self.confirmed.increment(1),
+            SetState::Confirmed => self.accepted.increment(1),
+            SetState::Refused => self.rejected.increment(1),
+            SetState::Cancelled => self.cancelled.increment(1),
+            SetState::Expired => self.expired.increment(1),
+            SetState::Retaking => self.retaken.increment(1),
+        }
+    }
+
+    /// Sets the number of those on their way.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub fn observe(&self, open: usize) {
+        self.open.set(open as f64);
     }
 }
 

@@ -149,7 +149,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
 
     let stop_sweeper = CancellationToken::new();
     let sweeper = sweeper::start(&partitions.workshops, partitions.alarms.clone(), &clock, &stop_sweeper);
-    keeper::start(&partitions.sets);
+    keeper::start(&partitions.sets, partitions.sets_alarms.clone());
 
     let draining = CancellationToken::new();
     let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use headcount::config::Config;
 use headcount::data_dir::DEFAULT_PARTITIONS;
 use headcount::reservations::WorkshopName;
 use headcount::reservations::types::partition_of_workshop;
@@ -28,8 +29,6 @@ const IDLE: Duration = Duration::from_secs(5);
 /// How often the sweep is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(120);
-/// `reservations.sweep_chunk`, as shipped.
-const CHUNK: f64 = 128.0;
 
 pub fn measure(holds: u64, settings: &Settings) -> Result<(), Failure> {
     let dir = tempfile::Builder::new().prefix("headcount-bench-").tempdir_in(&settings.dir)?;
@@ -79,8 +78,9 @@ pub fn measure(holds: u64, settings: &Settings) -> Result<(), Failure> {
         swept = expired(&process)?;
     }
     during.elapsed = elapsed;
-    let batch_ms = started.elapsed().as_secs_f64() * 1e3 / (made as f64 / CHUNK);
-    println!("swept in {:.2?}: a chunk of {CHUNK} every {batch_ms:.2} ms\n", started.elapsed());
+    let chunk = Config::default().reservations.sweep_chunk;
+    let batch_ms = started.elapsed().as_secs_f64() * 1e3 / (made as f64 / f64::from(chunk));
+    println!("swept in {:.2?}: a chunk of {chunk} every {batch_ms:.2} ms\n", started.elapsed());
     println!(
         "| another workshop | requests/s | p50 ms | p99 ms | p99.9 ms | answers |\n|---|---:|---:|---:|---:|---|"
     );

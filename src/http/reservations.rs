@@ -81,6 +81,7 @@ impl ReservationBody<'_> {
             waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
             replaces,
             of_set: false,
+            set_ends_at_ms: None,
         };
         let terms = (terms != WantedTerms::default()).then(|| Box::new(terms));
         Ok((request, Wanted { seats, terms }))

@@ -39,7 +39,8 @@ pub(super) struct SetBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     hold: Option<&'a RawValue>,
-    /// How long a hold lives, in ms from this request; absent, `reservations.hold_ttl_ms`.
+    /// How long a hold lives, in ms from this request; absent, the shortest that one of its
+    /// workshops lets a hold live.
     #[serde(rename = "ttlMs", borrow)]
     #[schema(value_type = Option<schema::TtlMs>)]
     ttl_ms: Option<&'a RawValue>,
@@ -58,6 +59,36 @@ pub(super) struct LineBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = schema::Seats, required)]
     seats: Option<&'a RawValue>,
+}
+
+/// A confirmation of a set. Other fields are ignored.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct ConfirmSetBody<'a> {
+    /// If the hold has ended, take all seats again, provided that they are free.
+    #[serde(borrow)]
+    #[schema(value_type = Option<bool>)]
+    reacquire: Option<&'a RawValue>,
+    /// Refused: a set is confirmed as a whole.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    seats: Option<&'a RawValue>,
+}
+
+impl ConfirmSetBody<'_> {
+    /// Whether seats are to be taken again.
+    fn parse(body: &Body) -> Result<bool, Problem> {
+        const INVALID: &str = "invalid_confirmation";
+        if body.is_nothing() {
+            return Ok(false);
+        }
+        let asked: ConfirmSetBody<'_> = body
+            .object(|| Problem::bad_request(INVALID, "a confirmation of a set is an object, or nothing"))?;
+        if asked.seats.is_some() {
+            let detail = "a set is confirmed as a whole, with the seats that its lines ask for";
+            return Err(Problem::bad_request(INVALID, detail).of_field("seats"));
+        }
+        flag(INVALID, "reacquire", asked.reacquire)
+    }
 }
 
 impl SetBody<'_> {
@@ -165,6 +196,7 @@ impl SetAnswer {
         let state = match set.state {
             SetState::Confirmed if !set.hold => "accepted",
             SetState::Refused => "rejected",
+            SetState::Retaking => "pending",
             state => state.as_str(),
         };
         let line = |line: &crate::store::sets::SetLine| LineAnswer {
@@ -261,17 +293,22 @@ async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>,
     Ok(Json(SetAnswer::of(&request, &told, None)))
 }
 
-/// Make all held seats of a set one's own. A body is not read.
+/// Make all held seats of a set one's own; no body at all does not take any again.
 #[utoipa::path(post, path = "/reservations/{requestId}/confirm", operation_id = "confirm_set", tag = "reservations",
     params(("requestId" = schema::RequestId, Path)),
+    request_body = Option<ConfirmSetBody>,
     responses((status = 200, body = SetAnswer, description = "confirmed"),
-        super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals))]
+        super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn confirm(
     _permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
+    body: Body,
 ) -> Result<Json<SetAnswer>, Problem> {
-    change(&app, &uri, Change::Confirm).await
+    // The id is looked at before the body is.
+    set(&uri)?;
+    let reacquire = ConfirmSetBody::parse(&body)?;
+    change(&app, &uri, Change::Confirm { reacquire }).await
 }
 
 /// Give all seats of a set up.

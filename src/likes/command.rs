@@ -111,4 +111,8 @@ impl PartitionCommand for Command {
             Self::Changes { reply, .. } => reply.refuse(refusal),
         }
     }
+
+    fn is_chore(&self) -> bool {
+        matches!(self, Self::Sweep { .. })
+    }
 }

@@ -47,6 +47,12 @@ pub trait Command: Send + 'static {
     fn release(self);
     /// Answers with an error instead.
     fn refuse(self, refusal: Refusal);
+
+    /// Whether nobody in particular waits for it. It is then a batch of its own, after that of the others: nobody waits for
+    /// its work, and nobody is refused with it.
+    fn is_chore(&self) -> bool {
+        false
+    }
 }
 
 /// What deciding a batch came to.
@@ -77,6 +83,9 @@ pub trait Workload: Send + 'static {
     /// # Errors
     /// What the store says; the batch is then surely not done.
     fn decide(&mut self, batch: &mut [Self::Command], now_ms: i64) -> Result<Decided, store::Error>;
+
+    /// Whether the decided batch is to store anything.
+    fn has_changed(&self) -> bool;
 
     /// Commits the decided batch.
     ///

@@ -120,6 +120,15 @@ struct Worker<W: Workload> {
     committed: mpsc::Sender<Vec<W::Command>>,
 }
 
+/// Whether there is room on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// As far as is known.
+    Enough,
+    /// There was none a moment ago: whatever has to store something is refused.
+    None,
+}
+
 /// How far a batch got, for the answer that it gets when it fails.
 struct Failure {
     refusal: Refusal,
@@ -148,7 +157,9 @@ impl<W: Workload> Worker<W> {
                     if self.to_sync.has_failed() {
                         self.recover(&mut batch, &Failure::of_sync());
                     }
+                    let chores: Vec<_> = batch.extract_if(.., |command| command.is_chore()).collect();
                     self.serve(&mut batch);
+                    chores.into_iter().for_each(|chore| self.serve(&mut vec![chore]));
                 }
             }
             if last_housekeeping.elapsed() >= HOUSEKEEPING {
@@ -184,17 +195,36 @@ impl<W: Workload> Worker<W> {
         }
         #[expect(clippy::cast_precision_loss, reason = "a batch is far below 2^52")]
         self.metrics.batch_commands.record(batch.len() as f64);
+        match self.attempt(batch, Room::Enough) {
+            Ok(committed) => self.to_sync.send(committed),
+            Err(failure) => self.recover(batch, &failure),
+        }
+    }
+
+    fn attempt(&mut self, batch: &mut Vec<W::Command>, room: Room) -> Result<Committed<W::Command>, Failure> {
         let mut committing = false;
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.decide_and_commit(batch, &mut committing)));
-        let failure = match attempt {
-            Ok(Ok(committed)) => return self.to_sync.send(committed),
-            Ok(Err(failure)) => failure,
-            Err(panic) => Failure {
+        let attempt = || self.decide_and_commit(batch, room, &mut committing);
+        catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+            Err(Failure {
                 refusal: if committing { Refusal::OutcomeUnknown } else { Refusal::Unavailable },
                 cause: format!("panic: {}", panic_message(&*panic)),
-            },
-        };
-        self.recover(batch, &failure);
+            })
+        })
+    }
+
+    /// There was no room for a batch: each command that needs none, a read or a repetition, is answered all the same, and
+    /// each that does is refused for itself.
+    fn serve_what_needs_no_room(&mut self, batch: &mut Vec<W::Command>) {
+        for command in batch.drain(..) {
+            let mut alone = vec![command];
+            match self.attempt(&mut alone, Room::None) {
+                Ok(committed) => self.to_sync.send(committed),
+                Err(failure) if failure.refusal == Refusal::DiskFull && self.workload.rollback().is_ok() => {
+                    alone.into_iter().for_each(|command| command.refuse(Refusal::DiskFull));
+                }
+                Err(failure) => self.recover(&mut alone, &failure),
+            }
+        }
     }
 
     fn release(&self, batch: &mut Vec<W::Command>) {
@@ -205,6 +235,7 @@ impl<W: Workload> Worker<W> {
     fn decide_and_commit(
         &mut self,
         batch: &mut Vec<W::Command>,
+        room: Room,
         committing: &mut bool,
     ) -> Result<Committed<W::Command>, Failure> {
         let now_ms = self.clock.now_ms();
@@ -222,6 +253,9 @@ impl<W: Workload> Worker<W> {
                     since: Instant::now(),
                 });
             }
+        }
+        if room == Room::None && self.workload.has_changed() {
+            return Err(Failure::full());
         }
         if self.limits.reply_before_commit {
             self.release(batch);
@@ -241,6 +275,9 @@ impl<W: Workload> Worker<W> {
         // A full disk has not hurt the connection, and an open one can still read: reopening needs
         // room that is not there.
         if full && self.workload.rollback().is_ok() {
+            if batch.len() > 1 {
+                return self.serve_what_needs_no_room(batch);
+            }
             batch.drain(..).for_each(|command| command.refuse(failure.refusal));
             return;
         }
@@ -286,6 +323,10 @@ impl Failure {
         Self { refusal, cause: error.to_string() }
     }
 
+    fn full() -> Self {
+        Self { refusal: Refusal::DiskFull, cause: "there was no room just now".to_owned() }
+    }
+
     /// Of commands that are not decided yet: what was committed before them is not known to be stored.
     fn of_sync() -> Self {
         Self { refusal: Refusal::Unavailable, cause: "the last sync failed".to_owned() }
@@ -312,3 +353,6 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,7 @@ pub struct ReservationActors {
     pub(super) defaults: Defaults,
     feeds: Feeds,
     alarm: Alarm,
+    sets_alarm: Alarm,
     /// To be told of once they are committed.
     uncommitted: Uncommitted,
     /// For the decision log, once it is durable: behind the gate of the next reply.
@@ -57,6 +58,8 @@ struct Uncommitted {
     next_due_at_ms: Option<Option<i64>>,
     /// When the first of the new holds ends.
     first_end_at_ms: Option<i64>,
+    /// What sets came to.
+    sets: sets::home::Came,
 }
 
 /// What the actors of a partition are made with.
@@ -72,6 +75,8 @@ pub struct Setup {
     pub feeds: Feeds,
     /// What to set when holds are made.
     pub alarm: Alarm,
+    /// And when sets are held.
+    pub sets_alarm: Alarm,
 }
 
 impl ReservationActors {
@@ -84,6 +89,7 @@ impl ReservationActors {
             defaults: setup.defaults,
             feeds: setup.feeds,
             alarm: setup.alarm,
+            sets_alarm: setup.sets_alarm,
             uncommitted: Uncommitted::default(),
             unlogged: Vec::new(),
         }
@@ -166,10 +172,11 @@ impl ReservationActors {
                 _ => None,
             })
             .collect();
-        Ok(match sets::home::decide(store, &mut sets, &self.defaults, now_ms)? {
-            Saved::Done => Decided::Ready,
-            Saved::Conflict => Decided::Conflict,
-        })
+        let Some(came) = sets::home::decide(store, &mut sets, &self.defaults, now_ms)? else {
+            return Ok(Decided::Conflict);
+        };
+        self.uncommitted.sets.then(came);
+        Ok(Decided::Ready)
     }
 
     fn decide_alone<S: ReservationsStore + BookingsStore>(
@@ -372,18 +379,27 @@ impl ReservationActors {
     /// What was decided is committed: now others may hear of it.
     pub fn committed(&mut self) {
         let uncommitted = std::mem::take(&mut self.uncommitted);
-        let Uncommitted { workshops, side_effects, next_due_at_ms, first_end_at_ms } = uncommitted;
+        let Uncommitted { workshops, side_effects, next_due_at_ms, first_end_at_ms, sets } = uncommitted;
         if let Some(next_at_ms) = next_due_at_ms {
             self.alarm.set(next_at_ms);
         }
         if let Some(at_ms) = first_end_at_ms {
             self.alarm.bring_forward(at_ms);
         }
+        if let Some(next_at_ms) = sets.next_due_at_ms {
+            self.sets_alarm.set(next_at_ms);
+        }
+        if let Some(at_ms) = sets.first_end_at_ms {
+            self.sets_alarm.bring_forward(at_ms);
+        }
         for workshop in workshops {
             self.feeds.tell(&workshop);
         }
         for kind in side_effects {
             METRICS.count_beside(kind);
+        }
+        for turn in sets.to {
+            sets::command::METRICS.count(turn);
         }
     }
 

@@ -7,7 +7,9 @@ use foldhash::HashMap;
 
 use super::actor::{Kept, ReservationActors};
 use super::book::{Shelf, ShelfBook};
-use super::command::{Change, Command, Gone, IfMatch, OrGone, Reserved, Set, View, Wanted};
+use super::command::{
+    Change, Command, Gone, IfMatch, OrGone, OrUndecided, Reserved, Set, Undecided, View, Wanted,
+};
 use super::decide::{self, Ask, Changed, Configure, Configured, Desk, Due, Settlement, new_workshop};
 use super::types::{HolderName, RequestId, WorkshopName};
 use crate::log::decisions;
@@ -44,11 +46,11 @@ struct Touched {
 
 /// What a command came to, until its batch is saved.
 pub(super) enum Outcome {
-    Reserved(OrGone<Reserved>),
-    Changed(OrGone<Changed>),
+    Reserved(OrUndecided<Reserved>),
+    Changed(OrUndecided<Changed>),
     Settled(OrGone<Option<WorkshopKey>>),
-    Set(Set),
-    Status(OrGone<Box<View>>),
+    Set(OrUndecided<Set>),
+    Status(OrUndecided<Box<View>>),
 }
 
 impl Batch {
@@ -220,24 +222,27 @@ impl Batch {
         let Some(touched) = self.slots.get(name).and_then(|slot| self.workshops.get_mut(*slot)) else {
             return Ok(None);
         };
+        let undecided = touched.undecided(actors, store, command, now_ms)?;
         Ok(Some(match command {
-            Command::Reserve { request, wanted, .. } => Outcome::Reserved(match touched.gone {
-                Some(gone) => Err(gone),
+            Command::Reserve { request, wanted, .. } => Outcome::Reserved(match undecided {
+                Some(undecided) => Err(undecided),
                 None => Ok(touched.reserve(actors, store, &mut self.holders, (request, wanted), now_ms)?),
             }),
-            Command::Change { request, change, .. } => Outcome::Changed(match touched.gone {
-                Some(gone) => Err(gone),
+            Command::Change { request, change, .. } => Outcome::Changed(match undecided {
+                Some(undecided) => Err(undecided),
                 None => Ok(touched.change(actors, store, request, *change, now_ms)?),
             }),
             Command::Settle { request, settlement, .. } => Outcome::Settled(match touched.gone {
                 Some(gone) => Err(gone),
                 None => Ok(touched.settle(actors, store, request, *settlement, now_ms)?),
             }),
-            Command::Configure { wanted, if_match, .. } => {
-                Outcome::Set(touched.configure(actors, store, **wanted, if_match.as_ref(), now_ms)?)
-            }
-            _ => Outcome::Status(match touched.gone {
-                Some(gone) => Err(gone),
+            Command::Configure { wanted, if_match, .. } => Outcome::Set(match undecided {
+                Some(due @ Undecided::DueLines(_)) => Err(due),
+                // A workshop that is gone is created again.
+                _ => Ok(touched.configure(actors, store, **wanted, if_match.as_ref(), now_ms)?),
+            }),
+            _ => Outcome::Status(match undecided {
+                Some(undecided) => Err(undecided),
                 None => Ok(touched.view(actors, store, now_ms)?),
             }),
         }))
@@ -277,7 +282,7 @@ impl Batch {
         let mut changes = ReservationChanges::default();
         for (touched, unsaved) in self.workshops.iter_mut().zip(&unsaved) {
             let Some(workshop) = touched.key else { continue };
-            if touched.now == touched.loaded {
+            if touched.now == touched.loaded && unsaved.is_empty() {
                 changes.rests_on.push(workshop);
                 continue;
             }
@@ -359,6 +364,31 @@ impl Touched {
         decided
     }
 
+    /// Why a command is not to be decided now, if so.
+    fn undecided<S: ReservationsStore + BookingsStore>(
+        &mut self,
+        actors: &ReservationActors,
+        store: &mut S,
+        command: &Command,
+        now_ms: i64,
+    ) -> Result<Option<Undecided>, Error> {
+        if let Some(gone) = self.gone {
+            return Ok(Some(Undecided::Gone(gone)));
+        }
+        let asks_after_sets = matches!(
+            command,
+            Command::Reserve { as_it_stands: false, .. }
+                | Command::Change { as_it_stands: false, .. }
+                | Command::Configure { as_it_stands: false, .. }
+                | Command::Status { as_it_stands: false, .. }
+        );
+        if !asks_after_sets || self.now.held == 0 {
+            return Ok(None);
+        }
+        let due = self.at_the_desk(actors, store, now_ms, |desk| desk.due_lines())?;
+        Ok((!due.is_empty()).then_some(Undecided::DueLines(due)))
+    }
+
     fn reserve<S: ReservationsStore + BookingsStore>(
         &mut self,
         actors: &ReservationActors,
@@ -368,7 +398,7 @@ impl Touched {
         now_ms: i64,
     ) -> Result<Reserved, Error> {
         let Some(wanted_terms) = wanted.terms.as_deref() else {
-            let ask = Ask { seats: wanted.seats, terms: Terms::default() };
+            let ask = Ask { seats: wanted.seats, terms: Terms::default(), set_ends_at_ms: None };
             return self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask));
         };
         let holder = wanted_terms.holder.as_ref();
@@ -383,6 +413,7 @@ impl Touched {
                 replaces: wanted_terms.replaces.as_ref().map(RequestId::shared),
                 of_set: wanted_terms.of_set,
             },
+            set_ends_at_ms: wanted_terms.set_ends_at_ms,
         };
         // A name is stored with the first request that is decided for it, and with no other.
         if let (Some(name), Some(NOBODY)) = (holder, known) {
@@ -410,6 +441,7 @@ impl Touched {
             Change::Confirm(confirm) => decide::confirm(desk, request, confirm),
             Change::Cancel => decide::cancel(desk, request),
             Change::Extend { ttl_ms } => decide::extend(desk, request, ttl_ms),
+            Change::Retake { round } => decide::retake(desk, request, round),
         })
     }
 

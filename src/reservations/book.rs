@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use super::decide::Book;
 use super::types::{RequestId, WorkshopName};
 use crate::log::decisions::Happened;
-use crate::store::bookings::{Booking, DueSeats, Event, EventKind, HolderKey};
+use crate::store::bookings::{Booking, DueLines, DueSeats, Event, EventKind, HolderKey};
 use crate::store::reservations::{Attempt, AttemptKey, ReservationChanges, Workshop, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
 
@@ -148,6 +148,13 @@ impl<S: ReservationsStore + BookingsStore> Book for ShelfBook<'_, S> {
             .into_iter()
             .map(|(request, booking)| self.as_on_the_shelf((request.into(), booking)))
             .collect())
+    }
+
+    fn due_lines(&mut self, now_ms: i64, limit: u32) -> Result<DueLines, Error> {
+        match self.flush()? {
+            Some(key) => self.store.due_lines(key, now_ms, limit),
+            None => Ok(DueLines::default()),
+        }
     }
 
     fn first_waiter(&mut self, most_seats: i64) -> Result<Option<(RequestId, Booking)>, Error> {

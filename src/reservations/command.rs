@@ -25,6 +25,18 @@ pub struct Gone {
     pub deleted_at_ms: i64,
 }
 
+/// The answer of a workshop, unless it is not to decide.
+pub type OrUndecided<T> = Result<T, Undecided>;
+
+/// Why a workshop has not decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undecided {
+    /// It was deleted.
+    Gone(Gone),
+    /// It holds lines of these sets, which have ended as far as it has heard: their homes are to be asked first.
+    DueLines(Vec<RequestId>),
+}
+
 /// What a request for seats asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
@@ -49,6 +61,8 @@ pub struct WantedTerms {
     pub replaces: Option<RequestId>,
     /// Whether it is a line of a set.
     pub of_set: bool,
+    /// Of a line of a set that holds: when that ends, in ms since 1970.
+    pub set_ends_at_ms: Option<i64>,
 }
 
 impl Wanted {
@@ -70,6 +84,11 @@ pub enum Change {
     Extend {
         /// From the hold's beginning, in ms.
         ttl_ms: i64,
+    },
+    /// Hold its seats again for its set.
+    Retake {
+        /// How often the set has asked for that.
+        round: i64,
     },
 }
 
@@ -147,12 +166,27 @@ pub struct Swept {
 
 /// One question to a workshop, with the way back.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "workshop and request say which, reply is the way back")]
+#[expect(
+    missing_docs,
+    reason = "workshop and request say which, reply is the way back; as_it_stands: lines of sets that are due are not asked after"
+)]
 pub enum Command {
     /// Take seats, or repeat the first answer.
-    Reserve { workshop: WorkshopName, request: RequestId, wanted: Wanted, reply: Reply<OrGone<Reserved>> },
+    Reserve {
+        workshop: WorkshopName,
+        request: RequestId,
+        wanted: Wanted,
+        as_it_stands: bool,
+        reply: Reply<OrUndecided<Reserved>>,
+    },
     /// Confirm, cancel or extend.
-    Change { workshop: WorkshopName, request: RequestId, change: Change, reply: Reply<OrGone<Changed>> },
+    Change {
+        workshop: WorkshopName,
+        request: RequestId,
+        change: Change,
+        as_it_stands: bool,
+        reply: Reply<OrUndecided<Changed>>,
+    },
     /// Have a line do what its set has decided; which of the workshops of this name it is, if there is one.
     Settle {
         workshop: WorkshopName,
@@ -161,9 +195,15 @@ pub enum Command {
         reply: Reply<OrGone<Option<WorkshopKey>>>,
     },
     /// Set capacity and rules, create what is missing.
-    Configure { workshop: WorkshopName, wanted: Box<Configure>, if_match: Option<IfMatch>, reply: Reply<Set> },
+    Configure {
+        workshop: WorkshopName,
+        wanted: Box<Configure>,
+        if_match: Option<IfMatch>,
+        as_it_stands: bool,
+        reply: Reply<OrUndecided<Set>>,
+    },
     /// The workshop's state; the defaults if there is none, and nothing is stored.
-    Status { workshop: WorkshopName, reply: Reply<OrGone<Box<View>>> },
+    Status { workshop: WorkshopName, as_it_stands: bool, reply: Reply<OrUndecided<Box<View>>> },
     /// Delete the workshop: whether it was there.
     Delete { workshop: WorkshopName, reply: Reply<OrGone<Option<i64>>> },
     /// One request with its history.
@@ -235,18 +275,18 @@ impl Command {
 impl PartitionCommand for Command {
     fn release(self) {
         match self {
-            Self::Reserve { workshop, request, wanted, reply } => {
-                let outcome = reply.outcome().copied();
+            Self::Reserve { workshop, request, wanted, reply, .. } => {
+                let outcome = decided_by(&reply);
                 reply.release();
-                if let Some(Ok(outcome)) = outcome {
+                if let Some(outcome) = outcome {
                     METRICS.count(outcome);
                     log_decision(&workshop, &request, wanted.seats, outcome);
                 }
             }
             Self::Change { change, reply, .. } => {
-                let outcome = reply.outcome().copied();
+                let outcome = decided_by(&reply);
                 reply.release();
-                if let Some(Ok(outcome)) = outcome {
+                if let Some(outcome) = outcome {
                     METRICS.count_change(change, outcome);
                 }
             }
@@ -279,6 +319,18 @@ impl PartitionCommand for Command {
             Self::Set(command) => command.refuse(refusal),
         }
     }
+
+    fn is_chore(&self) -> bool {
+        match self {
+            Self::Sweep { .. } => true,
+            Self::Set(command) => command.is_chore(),
+            _ => false,
+        }
+    }
+}
+
+fn decided_by<T: Copy>(reply: &Reply<OrUndecided<T>>) -> Option<T> {
+    reply.outcome().and_then(|outcome| outcome.as_ref().ok()).copied()
 }
 
 /// Logged where it is decided, after the commit: also when the caller has hung up meanwhile. Never the

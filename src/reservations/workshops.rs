@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use super::command::{
-    Change, Changed, Command, Configure, Gone, IfMatch, LogPage, OrGone, Question, Reserved, Set, Shown,
-    Swept, View, Wanted,
+    Change, Changed, Command, Configure, Gone, IfMatch, LogPage, OrGone, OrUndecided, Question, Reserved,
+    Set, Shown, Swept, Undecided, View, Wanted,
 };
 use super::decide::Settlement;
 use super::feeds::Feeds;
@@ -20,6 +20,10 @@ use crate::store::reservations::WorkshopKey;
 const CHORES: ActorId = ActorId(u64::MAX - 2);
 /// And listings, which read more than one row, in another, so that a flood of them leaves the others theirs.
 const READS: ActorId = ActorId(u64::MAX - 3);
+
+/// So often a command lets lines of sets that have ended be settled first. Once is enough for as many of them as are
+/// asked after at a time.
+const ROUNDS: usize = 4;
 
 /// A cheap clone's way to every workshop.
 #[derive(Clone)]
@@ -76,8 +80,14 @@ impl Workshops {
         request: RequestId,
         wanted: Wanted,
     ) -> Result<Reserved, Refused> {
-        let owner = workshop.hash();
-        here(self.ask(owner, |reply| Command::Reserve { workshop, request, wanted, reply }).await?)
+        let reserve = |as_it_stands, reply| Command::Reserve {
+            workshop: workshop.clone(),
+            request: request.clone(),
+            wanted: wanted.clone(),
+            as_it_stands,
+            reply,
+        };
+        self.decided(&workshop, reserve).await
     }
 
     /// Confirms, cancels or extends. Durable when it returns.
@@ -90,8 +100,14 @@ impl Workshops {
         request: RequestId,
         change: Change,
     ) -> Result<Changed, Refused> {
-        let owner = workshop.hash();
-        here(self.ask(owner, |reply| Command::Change { workshop, request, change, reply }).await?)
+        let change = |as_it_stands, reply| Command::Change {
+            workshop: workshop.clone(),
+            request: request.clone(),
+            change,
+            as_it_stands,
+            reply,
+        };
+        self.decided(&workshop, change).await
     }
 
     /// Has a line do what its set has decided; which of the workshops of this name it is, if there is one. Durable
@@ -131,8 +147,18 @@ impl Workshops {
         wanted: Box<Configure>,
         if_match: Option<IfMatch>,
     ) -> Result<Set, Refusal> {
-        let owner = workshop.hash();
-        self.ask(owner, |reply| Command::Configure { workshop, wanted, if_match, reply }).await
+        let configure = |as_it_stands, reply| Command::Configure {
+            workshop: workshop.clone(),
+            wanted: wanted.clone(),
+            if_match: if_match.clone(),
+            as_it_stands,
+            reply,
+        };
+        self.decided(&workshop, configure).await.map_err(|refused| match refused {
+            Refused::Refusal(refusal) => refusal,
+            // One that is gone is created again.
+            Refused::Gone(_) => Refusal::Unavailable,
+        })
     }
 
     /// A workshop's state now; the defaults of one that does not exist.
@@ -140,8 +166,9 @@ impl Workshops {
     /// # Errors
     /// The partition's refusal, or [`Refused::Gone`].
     pub async fn status(&self, workshop: WorkshopName) -> Result<Box<View>, Refused> {
-        let owner = workshop.hash();
-        here(self.ask(owner, |reply| Command::Status { workshop, reply }).await?)
+        let status =
+            |as_it_stands, reply| Command::Status { workshop: workshop.clone(), as_it_stands, reply };
+        self.decided(&workshop, status).await
     }
 
     /// Deletes a workshop; when, or `None` if there is none.
@@ -228,6 +255,25 @@ impl Workshops {
     #[must_use]
     pub fn partitions(&self) -> u32 {
         u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Asks a workshop, and has lines of sets settled first that have ended. Where that does not help, because a home does
+    /// not answer or its set is still undecided, their seats count as held.
+    async fn decided<T>(
+        &self,
+        workshop: &WorkshopName,
+        command: impl Fn(bool, Reply<OrUndecided<T>>) -> Command,
+    ) -> Result<T, Refused> {
+        for round in 0.. {
+            let as_it_stands = round == ROUNDS;
+            match self.ask(workshop.hash(), |reply| command(as_it_stands, reply)).await? {
+                Ok(answer) => return Ok(answer),
+                Err(Undecided::Gone(gone)) => return Err(Refused::Gone(gone)),
+                Err(Undecided::DueLines(lines)) if !as_it_stands => self.settle_due(workshop, lines).await,
+                Err(Undecided::DueLines(_)) => break,
+            }
+        }
+        Err(Refusal::Unavailable.into())
     }
 
     fn partition_of(&self, owner: u64) -> u32 {

@@ -87,6 +87,10 @@ impl PartitionCommand for Command {
             Self::Purge { reply } => reply.refuse(refusal),
         }
     }
+
+    fn is_chore(&self) -> bool {
+        matches!(self, Self::Purge { .. })
+    }
 }
 
 impl Command {

@@ -25,7 +25,7 @@ use crate::rooms::recorder::Recorder;
 use crate::rooms::records::RoomRecords;
 use crate::rooms::settings::history_bounds;
 use crate::store::sqlite::{Identity, SqliteStore};
-use crate::store::{self, BookingsStore};
+use crate::store::{self, BookingsStore, SetsStore};
 use crate::usage::Usage;
 
 /// Running partitions with the ways in: the service without its listeners and its roll-up.
@@ -45,6 +45,8 @@ pub struct Partitions {
     pub usage: Usage,
     /// When each has reservations to sweep.
     pub(super) alarms: Vec<Alarm>,
+    /// When each has sets whose hold ends.
+    pub(super) sets_alarms: Vec<Alarm>,
     pub(super) running: Vec<Partition<Command>>,
 }
 
@@ -60,12 +62,15 @@ impl Partitions {
         let clock = start_clock(&stores, config)?;
         let feeds = Feeds::default();
         let usage = Usage::new(&clock);
-        let (mut running, mut alarms) = (Vec::new(), Vec::new());
+        let (mut running, mut alarms, mut sets_alarms) = (Vec::new(), Vec::new(), Vec::new());
         for (index, mut store) in (0..).zip(stores) {
             removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
             let alarm = Alarm::new(store.next_due_at_ms()?);
+            let sets_alarm = Alarm::new(store.next_set_due_at_ms()?);
             alarms.push(alarm.clone());
-            let engine = engine(store, index, data, config, (feeds.clone(), alarm, usage.clone()));
+            sets_alarms.push(sets_alarm.clone());
+            let engine =
+                engine(store, index, data, config, (feeds.clone(), alarm, sets_alarm, usage.clone()));
             let limits = limits(config, workers.clone());
             running.push(worker::spawn(index, engine, limits, clock.clone()).map_err(Error::Thread)?);
         }
@@ -74,6 +79,7 @@ impl Partitions {
         let workshops = Workshops::new(ports(&running), patience, feeds);
         let bounds = Bounds {
             patience,
+            hold_ttl_ms: i64::try_from(config.reservations.hold_ttl_ms).unwrap_or(i64::MAX),
             max_open: config.reservations.max_open_sets,
             retry: Duration::from_millis(config.reservations.set_retry_ms),
             #[cfg(debug_assertions)]
@@ -83,7 +89,7 @@ impl Partitions {
         };
         let sets = Sets::new(workshops.clone(), bounds, clock.clone());
         let recorder = Recorder::new(ports(&running), patience);
-        Ok(Self { shards, workshops, sets, recorder, clock, usage, alarms, running })
+        Ok(Self { shards, workshops, sets, recorder, clock, usage, alarms, sets_alarms, running })
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.
@@ -119,7 +125,7 @@ fn engine(
     partition: u32,
     data: &DataDir,
     config: &Config,
-    (feeds, alarm, usage): (Feeds, Alarm, Usage),
+    (feeds, alarm, sets_alarm, usage): (Feeds, Alarm, Alarm, Usage),
 ) -> Engine<SqliteStore> {
     let manifest = data.manifest();
     let shards = shards_of_partition(partition, manifest.shards, manifest.partitions);
@@ -137,6 +143,7 @@ fn engine(
         max_resident,
         feeds,
         alarm,
+        sets_alarm,
     });
     let rooms = RoomRecords::new(history_bounds(&config.rooms), max_resident);
     let engine = Engine::new(store, likes, reservations, rooms, usage);

@@ -48,6 +48,11 @@ pub struct Booking {
     pub expires_at_ms: Option<i64>,
     /// Its place on the waiting list while it waits: lower ones come first.
     pub place: Option<i64>,
+    /// When the hold of the set ends whose line it is, while it is held and as far as the workshop has heard. From then on
+    /// the set's home is to be asked; it alone knows whether that was put off.
+    pub set_ends_at_ms: Option<i64>,
+    /// How often its set has asked for its seats again, as far as the workshop has heard.
+    pub set_round: i64,
 }
 
 /// Where a request is in its life.
@@ -262,6 +267,15 @@ pub struct DueSeats {
     pub next_at_ms: Option<i64>,
 }
 
+/// Lines whose set has perhaps ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DueLines {
+    /// By the ends that the workshop has heard of.
+    pub requests: Vec<Arc<str>>,
+    /// When the first one ends after now, in ms since 1970; what is due and was not listed is left out.
+    pub next_at_ms: Option<i64>,
+}
+
 /// Which requests to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
@@ -332,6 +346,13 @@ pub trait BookingsStore {
         now_ms: i64,
         limit: u32,
     ) -> Result<Vec<(Arc<str>, Booking)>, Error>;
+
+    /// Held lines of a workshop whose sets have ended at `now_ms`, as far as it has heard, the first to end first and at
+    /// most `limit`.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn due_lines(&mut self, workshop: WorkshopKey, now_ms: i64, limit: u32) -> Result<DueLines, Error>;
 
     /// The longest waiting request of a workshop that wants at most so many seats.
     ///

@@ -97,6 +97,9 @@ pub trait Transactions {
     /// The engine's.
     fn begin(&mut self) -> Result<(), Error>;
 
+    /// Whether the open transaction has changed anything.
+    fn has_changed(&self) -> bool;
+
     /// Commits the transaction, and makes `now_ms` the latest time known to be stored if it changed
     /// anything. Later transactions see it; whether a loss of power leaves it is the answer.
     ///

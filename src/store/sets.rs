@@ -15,10 +15,14 @@ pub struct SetRow {
     pub hold: bool,
     /// How long, in ms, if the request said so.
     pub ttl_ms: Option<i64>,
+    /// How long if it did not, in ms; absent: `reservations.hold_ttl_ms`.
+    pub default_ttl_ms: Option<i64>,
     /// For whom; the home's surrogate.
     pub holder: Option<HolderKey>,
     /// What is decided.
     pub state: SetState,
+    /// How often it has asked for its seats again.
+    pub round: i64,
     /// Whether every workshop has done what is decided.
     pub finished: bool,
     /// When it was first heard of, in ms since 1970; a hold lives from here.
@@ -66,12 +70,21 @@ pub enum SetState {
     Cancelled,
     /// Its hold has ended.
     Expired,
+    /// Its hold has ended, and its workshops are being asked for the seats again.
+    Retaking,
 }
 
 impl SetState {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Held, Self::Confirmed, Self::Refused, Self::Cancelled, Self::Expired];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Held,
+        Self::Confirmed,
+        Self::Refused,
+        Self::Cancelled,
+        Self::Expired,
+        Self::Retaking,
+    ];
 
     /// As stored.
     #[must_use]
@@ -83,6 +96,7 @@ impl SetState {
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
+            Self::Retaking => "retaking",
         }
     }
 

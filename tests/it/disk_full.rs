@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use crate::client::Client;
 use crate::history::{History, Replay, Rng, setup};
 use crate::service::{Service, Setup};
@@ -199,6 +201,37 @@ async fn a_full_file_system_loses_nothing_and_needs_no_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_any_room_loses_nothing_and_needs_no_restart() {
     a_full_disk_loses_nothing(&FailingDisk::new()).await;
+}
+
+/// Commands that meet in a batch on a full disk: those that need no room are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_room_is_answered_whoever_it_shares_its_batch_with() {
+    let disk = FailingDisk::new();
+    // While one batch is held up, the next one gathers.
+    let setup = disk.setup.clone().with("faults.commit_delay_ms", 200).with("storage.partitions", 1);
+    let service = setup.start();
+    let client = &service.client;
+    assert_eq!(client.reserve("alpha", "known", 1).await.status, 201);
+    assert_eq!(client.like("post", "ada").await.status, 200);
+    disk.fill();
+    let held_up = client.like("post", "bob");
+    let write = async |n: usize| client.reserve("alpha", &format!("new-{n}"), 1).await.status;
+    let replay = async |_: usize| client.reserve("alpha", "known", 1).await.status;
+    let read = async |_: usize| client.get("/likes/post/users/ada").await.status;
+    let status = async |_: usize| client.get("/workshops/alpha/status").await.status;
+    let (_, writes, replays, reads, looks) = tokio::join!(
+        held_up,
+        join_all((0..5).map(write)),
+        join_all((0..5).map(replay)),
+        join_all((0..5).map(read)),
+        join_all((0..5).map(status)),
+    );
+    assert_eq!(writes, [507; 5]);
+    assert_eq!((replays, reads, looks), (vec![201; 5], vec![200; 5], vec![200; 5]));
+    disk.make_room();
+    assert_eq!(client.reserve("alpha", "new-0", 1).await.status, 201, "surely not done, so done now");
+    assert!(service.stop().success());
+    setup.assert_verified();
 }
 
 /// While changes fail with `errno` nobody is told that something is done; after that the service goes on.

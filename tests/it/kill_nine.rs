@@ -1,4 +1,4 @@
-//! kill -9 under load (likes, plain reservations, holds, confirmations, cancellations, waiters), round after round over
+//! kill -9 under load (likes, plain reservations, holds, confirmations, cancellations, waiters, sets of several workshops), round after round over
 //! one data directory, so that damage would add up.
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.
@@ -31,6 +31,11 @@ async fn what_was_answered_outlives_every_kill_nine() {
     println!("bookings: {states:?}");
     for state in ["held", "confirmed", "cancelled", "expired", "waiting", "offered", "rejected", "accepted"] {
         assert!(rounds < 10 || states.contains_key(state), "{state}: {states:?}, {}", history.rng);
+    }
+    let sets = history.set_states();
+    println!("sets: {sets:?}");
+    for state in ["held", "confirmed", "cancelled", "expired", "rejected", "accepted"] {
+        assert!(rounds < 10 || sets.contains_key(state), "{state}: {sets:?}, {}", history.rng);
     }
     let audits = async {
         for _ in 0..3 {

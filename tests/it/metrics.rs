@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 38] = [
+const METRICS: [(&str, &str, &[&str]); 40] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_batch_commands", "histogram", &["partition"]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
@@ -43,6 +43,8 @@ const METRICS: [(&str, &str, &[&str]); 38] = [
     ("headcount_room_messages_refused_total", "counter", &[]),
     ("headcount_room_wakes_total", "counter", &[]),
     ("headcount_rooms", "gauge", &["state"]),
+    ("headcount_sets_open", "gauge", &[]),
+    ("headcount_sets_total", "counter", &["outcome"]),
     ("headcount_summary_age_seconds", "gauge", &[]),
     ("headcount_usage_active_seconds_total", "counter", &["namespace"]),
     ("headcount_usage_asleep_seconds_total", "counter", &[]),

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::files;
 use crate::history::Rng;
 use crate::service::{Service, Setup, eventually};
+use crate::time;
 
 /// Two on each partition.
 const WORKSHOPS: [&str; 4] = ["alpha", "beta", "gamma", "launch-day"];
@@ -127,6 +128,59 @@ async fn what_was_decided_for_a_held_set_is_done_after_a_kill() {
             eventually(point, || seen(&setup) == format!("{state}-1 | {state}-4"));
             assert_eq!(taken(&service.client).await, [left; 4], "{change} {point}");
             assert_eq!(service.client.get("/reservations/set").await.json["state"], *state);
+            assert!(service.stop().success());
+            setup.assert_verified();
+        }
+    }
+}
+
+/// A set whose hold has ended is asked again, and dies on its way to its seats.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_that_takes_its_seats_again_is_whole_wherever_it_is_killed() {
+    // The last workshop has room for it or not.
+    let stops: [(i64, &[(&str, &str)]); 2] = [
+        (
+            0,
+            &[
+                ("pending", "retaking-0 | expired-4"),
+                ("prepared_one", "retaking-0 | expired-3 held-1"),
+                ("prepared", "retaking-0 | held-4"),
+                ("decided", "confirmed-0 | held-4"),
+                ("settled_one", "confirmed-0 | confirmed-1 held-3"),
+                ("settled", "confirmed-0 | confirmed-4"),
+            ],
+        ),
+        (
+            2,
+            &[
+                ("prepared_one", "retaking-0 | expired-3 held-1"),
+                ("prepared", "retaking-0 | expired-1 held-3"),
+                ("decided", "expired-0 | expired-1 held-3"),
+                ("settled_one", "expired-0 | expired-2 held-2"),
+                ("settled", "expired-0 | expired-4"),
+            ],
+        ),
+    ];
+    for (somebodys, stops) in stops {
+        for (point, expected) in stops {
+            let setup = Setup::new().with("clock.allow_step_back", true);
+            let service = setup.start();
+            let body = body("set", 3, true).replace("\"hold\"", "\"ttlMs\":60000,\"hold\"");
+            assert_eq!(service.client.post("/reservations", body).await.status, 201);
+            let service = time::passes(&setup, service, 60_000);
+            eventually("its end", || seen(&setup) == "expired-1 | expired-4");
+            if somebodys > 0 {
+                assert_eq!(service.client.reserve("launch-day", "somebody", 2).await.status, 201);
+            }
+            assert!(service.stop().success());
+            let again = r#"{"reacquire":true}"#.to_owned();
+            let service = killed_at(&setup, point, expected, "/reservations/set/confirm", again).await;
+            let (whole, left) = match somebodys {
+                0 => ("confirmed-1 | confirmed-4", [3; 4]),
+                _ => ("expired-1 | expired-4", [0, 0, 0, somebodys]),
+            };
+            eventually(point, || seen(&setup) == whole);
+            assert_eq!(taken(&service.client).await, left, "{point}");
             assert!(service.stop().success());
             setup.assert_verified();
         }

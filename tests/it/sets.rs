@@ -1,40 +1,39 @@
-//! Sets: seats of several workshops at once, all or none. Their rules, one by one; what a kill leaves is in
-//! [`set_recovery`](super::set_recovery).
+//! Sets: seats of several workshops at once, all or none. Their rules, one by one; when they end is in
+//! [`set_ends`](super::set_ends), what a kill leaves in [`set_recovery`](super::set_recovery).
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::files;
-use crate::service::{Setup, eventually};
-use crate::time;
+use crate::service::Setup;
 
 /// Workshops on both partitions.
 const WORKSHOPS: [&str; 4] = ["alpha", "beta", "gamma", "launch-day"];
 
-fn lines(lines: &[(&str, u32)]) -> Value {
+pub fn lines(lines: &[(&str, u32)]) -> Value {
     lines.iter().map(|(workshop, seats)| json!({"workshop": workshop, "seats": seats})).collect()
 }
 
-async fn reserve(client: &Client, id: &str, of: &[(&str, u32)]) -> Answer {
+pub async fn reserve(client: &Client, id: &str, of: &[(&str, u32)]) -> Answer {
     client.post("/reservations", json!({"requestId": id, "lines": lines(of)}).to_string()).await
 }
 
-async fn hold(client: &Client, id: &str, of: &[(&str, u32)], ttl_ms: i64) -> Answer {
+pub async fn hold(client: &Client, id: &str, of: &[(&str, u32)], ttl_ms: i64) -> Answer {
     let body = json!({"requestId": id, "lines": lines(of), "hold": true, "ttlMs": ttl_ms});
     client.post("/reservations", body.to_string()).await
 }
 
-async fn change(client: &Client, id: &str, change: &str, body: Value) -> Answer {
+pub async fn change(client: &Client, id: &str, change: &str, body: Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     client.post(&format!("/reservations/{id}/{change}"), body).await
 }
 
-async fn taken(client: &Client, workshop: &str) -> i64 {
+pub async fn taken(client: &Client, workshop: &str) -> i64 {
     client.status(workshop).await["reserved"].as_i64().unwrap()
 }
 
-fn assert_word(answer: &Answer, status: u16, word: &str) {
+pub fn assert_word(answer: &Answer, status: u16, word: &str) {
     assert_eq!((answer.status, answer.error()), (status, word), "{answer:?}");
     assert_eq!(answer.header("content-type"), "application/problem+json");
 }
@@ -156,36 +155,47 @@ async fn a_held_set_is_confirmed_extended_and_cancelled_as_a_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hold_of_a_set_ends_for_all_its_lines() {
+async fn a_confirmation_of_a_set_is_of_the_whole_set() {
     let setup = Setup::new();
     let service = setup.start();
-    let both = [("alpha", 4), ("launch-day", 4)];
-    assert_eq!(hold(&service.client, "held", &both, 60_000).await.status, 201);
-    let service = time::passes(&setup, service, 60_000);
-    // No traffic: it ends by the clock alone.
-    let expired = "SELECT count(*) FROM events WHERE kind = 'expired' AND request_id = 'held'";
-    eventually("the end of the hold", || files::sum(&setup.data_dir(), expired) == 2);
     let client = &service.client;
-    let late = change(client, "held", "confirm", Value::Null).await;
-    assert_word(&late, 409, "hold_expired");
-    assert_word(&change(client, "held", "cancel", Value::Null).await, 409, "hold_expired");
-    let shown = client.get("/reservations/held").await.json;
-    assert_eq!((&shown["status"], &shown["state"]), (&json!("held"), &json!("expired")));
-    assert_eq!(reserve(client, "next", &both).await.status, 201);
-    assert!(service.stop().success());
-    setup.assert_verified();
+    assert_eq!(hold(client, "held", &[("alpha", 2), ("launch-day", 2)], 60_000).await.status, 201);
+    for (body, field) in [
+        (json!({"seats": 1}), "seats"),
+        (json!({"seats": 2, "reacquire": true}), "seats"),
+        (json!({"reacquire": 1}), "reacquire"),
+    ] {
+        let answer = change(client, "held", "confirm", body).await;
+        assert_word(&answer, 400, "invalid_confirmation");
+        assert_eq!(answer.json["field"], field);
+    }
+    assert_word(&change(client, "held", "confirm", json!([])).await, 400, "invalid_confirmation");
+    assert_eq!(client.get("/reservations/held").await.json["state"], "held");
+    assert_eq!(change(client, "held", "confirm", json!({})).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_moment_of_its_end_a_confirmation_of_a_set_is_late() {
-    // Nobody looks after it in time but whoever asks.
-    let setup = Setup::new().with("reservations.set_retry_ms", 600_000);
+async fn what_becomes_of_sets_is_counted() {
+    let setup = Setup::new();
     let service = setup.start();
     let client = &service.client;
-    let held = hold(client, "held", &[("alpha", 4), ("launch-day", 4)], 300).await;
-    time::comes(client, held.json["expiresAt"].as_i64().unwrap()).await;
-    assert_word(&change(client, "held", "confirm", Value::Null).await, 409, "hold_expired");
-    assert_eq!(client.get("/reservations/held").await.json["state"], "expired");
+    let of = [("alpha", 1), ("launch-day", 1)];
+    for id in ["first", "second"] {
+        assert_eq!(hold(client, id, &of, 60_000).await.status, 201);
+        assert_eq!(change(client, id, "confirm", Value::Null).await.status, 200);
+    }
+    assert_eq!(change(client, "first", "cancel", Value::Null).await.status, 200);
+    assert_eq!(reserve(client, "third", &of).await.status, 201);
+    assert_eq!(reserve(client, "fourth", &[("alpha", 4), ("beta", 1)]).await.status, 409);
+    let text = service.admin.get("/metrics").await.text;
+    let count = |series: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        value.map_or(0, |value| value.parse().unwrap())
+    };
+    let of = |outcome: &str| count(&format!("headcount_sets_total{{outcome=\"{outcome}\"}}"));
+    let outcomes = ["begun", "held", "confirmed", "cancelled", "accepted", "rejected", "expired"];
+    assert_eq!(outcomes.map(of), [4, 2, 2, 1, 1, 1, 0]);
+    assert_eq!(count("headcount_sets_open"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

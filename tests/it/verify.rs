@@ -209,8 +209,8 @@ const DAMAGES: &[Damage] = &[
     damage(
         "a life without a decision",
         P0,
-        "INSERT INTO bookings SELECT workshop_id, 'forged', 0, NULL, NULL, 0, NULL, 0, 'cancelled', 1, 0, 0, NULL,
-           NULL, 0 FROM workshops LIMIT 1",
+        "INSERT INTO bookings (workshop_id, request_id, hold, waitlist, queued, of_set, state, seats, taken, since_ms)
+           SELECT workshop_id, 'forged', 0, 0, 0, 0, 'cancelled', 1, 0, 0 FROM workshops LIMIT 1",
         &["bookings", "were never decided"],
     ),
     damage(
@@ -343,8 +343,8 @@ async fn what_lies_on_the_wrong_partition_is_found() {
                rejected_requests, accepted_seats, version, created_at_ms, last_event FROM main.workshops LIMIT 1;
              INSERT INTO other.attempts SELECT 1000, request_id, seats, status, reserved_after, decided_at_ms, reason
                FROM main.attempts WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1);
-             INSERT INTO other.events SELECT 1000, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms
-               FROM main.events WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1)",
+             INSERT INTO other.events SELECT 1000, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms,
+               NULL FROM main.events WHERE workshop_id = (SELECT workshop_id FROM main.workshops LIMIT 1)",
         )
         .unwrap();
     drop(connection);

@@ -47,7 +47,7 @@ const RECOUNT: &str = "
     ) AS e ON e.workshop_id = w.workshop_id";
 
 /// Rows without what they are about, each kind with the query that counts them.
-const HOMELESS: [(&str, &str, &str); 6] = [
+const HOMELESS: [(&str, &str, &str); 7] = [
     ("attempts", "belong to no workshop", "SELECT count(*) FROM attempts_now WHERE workshop_id NOT IN known"),
     ("bookings", "belong to no workshop", "SELECT count(*) FROM bookings WHERE workshop_id NOT IN known"),
     ("events", "belong to no workshop", "SELECT count(*) FROM events WHERE workshop_id NOT IN known"),
@@ -63,6 +63,13 @@ const HOMELESS: [(&str, &str, &str); 6] = [
         "SELECT count(*) FROM events AS e JOIN workshops USING (workshop_id)
          WHERE e.request_id IS NOT NULL
            AND (e.workshop_id, e.request_id) NOT IN (SELECT workshop_id, request_id FROM attempts_now)",
+    ),
+    (
+        "events",
+        "are found under another request, or none",
+        "SELECT count(*) FROM events AS e JOIN workshops USING (workshop_id)
+         LEFT JOIN bookings AS b ON b.workshop_id = e.workshop_id AND b.request_id = e.request_id
+         WHERE e.booking_id IS NOT iif(e.kind IN ('accepted', 'rejected'), NULL, b.booking_id)",
     ),
     (
         "workshops",

@@ -128,6 +128,7 @@ fn fits(set: &Set, line: &str) -> bool {
         "confirmed" => (&["confirmed"], &["held", "confirmed"]),
         "cancelled" => (&["cancelled"], &["held", "confirmed", "cancelled"]),
         "expired" => (&["expired"], &["held", "expired"]),
+        "retaking" => (&[], &["held", "expired"]),
         "refused" => (&["cancelled", "rejected"], &["held", "cancelled", "rejected"]),
         _ => (&[], &[]),
     };

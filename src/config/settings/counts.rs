@@ -108,7 +108,7 @@ impl Default for Reservations {
             max_hold_ms: 3_600_000,
             max_waitlist: 10_000,
             max_holder_bytes: 128,
-            sweep_chunk: 128,
+            sweep_chunk: 32,
             max_lines_per_set: 16,
             max_open_sets: 1_000,
             set_retry_ms: 1_000,

@@ -69,7 +69,7 @@ impl Default for Sqlite {
             mmap_size_bytes: 0,
             pending_rows: 100_000,
             busy_timeout_ms: 5_000,
-            statement_cache: 64,
+            statement_cache: 128,
         }
     }
 }

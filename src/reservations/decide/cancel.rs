@@ -33,7 +33,13 @@ impl<B: Book> Desk<'_, B> {
             State::Waiting => self.workshop.waiting -= 1,
             _ => self.release(&booking),
         }
-        let cancelled = Booking { state: State::Cancelled, expires_at_ms: None, place: None, ..booking };
+        let cancelled = Booking {
+            state: State::Cancelled,
+            expires_at_ms: None,
+            place: None,
+            set_ends_at_ms: None,
+            ..booking
+        };
         self.log(EventKind::Cancelled, request, cancelled.seats, None);
         self.book.put_booking(request, cancelled.clone());
         cancelled

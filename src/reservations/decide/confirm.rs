@@ -76,8 +76,7 @@ impl<B: Book> Desk<'_, B> {
         ended: Booking,
         seats: i64,
     ) -> Result<Option<Life>, B::Error> {
-        let may = self.workshop.waiting == 0 && self.outside_the_sale().is_none() && seats <= self.free();
-        if !may || self.exceeds_share(ended.terms.holder, seats, 0)? {
+        if !self.may_have_again(&Booking { seats, ..ended.clone() })? {
             return Ok(None);
         }
         let ended = match ended.state {
@@ -90,6 +89,13 @@ impl<B: Book> Desk<'_, B> {
         self.make_room(seats)?;
         self.take(seats, false);
         Ok(Some(self.keep_confirmed(request, ended, seats)))
+    }
+
+    /// Whether whose hold has ended may have its seats again, as a newcomer would.
+    pub(super) fn may_have_again(&mut self, ended: &Booking) -> Result<bool, B::Error> {
+        let is_free =
+            self.workshop.waiting == 0 && self.outside_the_sale().is_none() && ended.seats <= self.free();
+        Ok(is_free && !self.exceeds_share(ended.terms.holder, ended.seats, 0)?)
     }
 
     fn keep_confirmed(&mut self, request: &RequestId, booking: Booking, seats: i64) -> Life {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::reservations::types::RequestId;
-use crate::store::bookings::{Booking, DueSeats, Event, EventKind, HolderKey, Reason, State};
+use crate::store::bookings::{Booking, DueLines, DueSeats, Event, EventKind, HolderKey, Reason, State};
 use crate::store::reservations::{Attempt, Workshop};
 
 /// What is known of one workshop's requests, and where changes of it go. Looking something up sees every
@@ -35,6 +35,12 @@ pub trait Book {
     /// # Errors
     /// The book's.
     fn due_bookings(&mut self, now_ms: i64, limit: u32) -> Result<Vec<(RequestId, Booking)>, Self::Error>;
+
+    /// Held lines whose sets have ended as far as is known here, the first to end first.
+    ///
+    /// # Errors
+    /// The book's.
+    fn due_lines(&mut self, now_ms: i64, limit: u32) -> Result<DueLines, Self::Error>;
 
     /// The longest waiting request that wants at most so many seats.
     ///
@@ -86,12 +92,14 @@ pub struct Due {
     pub until_ms: i64,
     /// No other hold ends before this.
     pub next_at_ms: i64,
+    /// No set ends before this that has a line here.
+    pub next_line_at_ms: i64,
 }
 
 impl Default for Due {
     /// Nothing is known.
     fn default() -> Self {
-        Self { seats: 0, until_ms: i64::MIN, next_at_ms: i64::MIN }
+        Self { seats: 0, until_ms: i64::MIN, next_at_ms: i64::MIN, next_line_at_ms: i64::MIN }
     }
 }
 
@@ -239,6 +247,8 @@ impl<B: Book> Desk<'_, B> {
                 since_ms: attempt.decided_at_ms,
                 expires_at_ms: None,
                 place: None,
+                set_ends_at_ms: None,
+                set_round: 0,
             }
         }))
     }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::desk::Book;
 use crate::reservations::types::RequestId;
-use crate::store::bookings::{Booking, DueSeats, Event, HolderKey};
+use crate::store::bookings::{Booking, DueLines, DueSeats, Event, HolderKey};
 use crate::store::reservations::Attempt;
 
 #[derive(Debug, Default, Clone)]
@@ -40,6 +40,15 @@ impl Book for MemoryBook {
         due.sort_by_key(|(_, booking)| booking.expires_at_ms);
         due.truncate(limit as usize);
         Ok(due)
+    }
+
+    fn due_lines(&mut self, now_ms: i64, limit: u32) -> Result<DueLines, Infallible> {
+        let ends = self.bookings.iter().filter_map(|(request, line)| Some((line.set_ends_at_ms?, request)));
+        let mut ends: Vec<_> = ends.collect();
+        ends.sort();
+        let next_at_ms = ends.iter().map(|(at_ms, _)| *at_ms).find(|at_ms| *at_ms > now_ms);
+        let due = ends.into_iter().filter(|(at_ms, _)| *at_ms <= now_ms).take(limit as usize);
+        Ok(DueLines { requests: due.map(|(_, request)| request.shared()).collect(), next_at_ms })
     }
 
     fn first_waiter(&mut self, most_seats: i64) -> Result<Option<(RequestId, Booking)>, Infallible> {

@@ -4,7 +4,8 @@
 //! and to write things down in. The actor's book is the store and what the batch has changed so far; the
 //! tests' is a map. One idea a file: [`request`](mod@request) (to take, hold, wait for, exchange), [`confirm`](mod@confirm), [`cancel`](mod@cancel),
 //! [`extend`](mod@extend), [`expire`] (what is due), [`waitlist`] (who is next),
-//! [`configure`](mod@configure), [`settle`](mod@settle) (what its set has decided); [`plain`] is the short rule for the many.
+//! [`configure`](mod@configure), [`settle`](mod@settle) (what its set has decided),
+//! [`retake`](mod@retake) (its set asks again); [`plain`] is the short rule for the many.
 
 pub mod cancel;
 pub mod configure;
@@ -15,6 +16,7 @@ pub mod extend;
 mod limits;
 pub mod plain;
 pub mod request;
+pub mod retake;
 pub mod settle;
 pub mod waitlist;
 
@@ -31,6 +33,7 @@ pub use expire::sweep;
 pub use extend::extend;
 pub use plain::{Decision, new_workshop, reserve};
 pub use request::{Ask, First, Reserved, request};
+pub use retake::retake;
 pub use settle::{Settlement, settle};
 
 use crate::store::bookings::{Booking, State};

@@ -142,7 +142,8 @@ impl Machine {
             replaces: replaces.map(|id| request_id(id).shared()),
             of_set: false,
         };
-        Some((request_id(*id), Ask { seats: Seats::parse(&seats.to_string(), 9).unwrap(), terms }))
+        let seats = Seats::parse(&seats.to_string(), 9).unwrap();
+        Some((request_id(*id), Ask { seats, terms, set_ends_at_ms: None }))
     }
 
     /// Takes a step; what it came to, if somebody is told.

@@ -78,6 +78,8 @@ pub struct Ask {
     pub seats: Seats,
     /// What else.
     pub terms: Terms,
+    /// Of a line of a set that holds: when that ends, unless it is put off. No part of what is asked for.
+    pub set_ends_at_ms: Option<i64>,
 }
 
 impl Ask {
@@ -195,6 +197,7 @@ impl<B: Book> Desk<'_, B> {
         if let Some(expires_at_ms) = booking.as_ref().and_then(|booking| booking.expires_at_ms) {
             self.ends_at(expires_at_ms);
         }
+        self.line_ends_at(booking.as_ref().and_then(|booking| booking.set_ends_at_ms));
         let attempt = self.attempt(ask, Status::Accepted, None);
         let reserved = self.first_decision(request, attempt, booking);
         if exchanges {
@@ -216,6 +219,8 @@ impl<B: Book> Desk<'_, B> {
             expires_at_ms: (ask.terms.hold && !ask.terms.of_set)
                 .then(|| self.now_ms.saturating_add(lives_ms)),
             place: None,
+            set_ends_at_ms: ask.set_ends_at_ms.filter(|_| ask.terms.of_set),
+            set_round: 0,
         }
     }
 
@@ -237,6 +242,7 @@ impl<B: Book> Desk<'_, B> {
         let booking = (ask.terms != Terms::default()).then(|| Booking {
             state: State::Rejected,
             expires_at_ms: None,
+            set_ends_at_ms: None,
             ..self.new_booking(ask)
         });
         let attempt = self.attempt(ask, Status::Rejected, Some(reason));

@@ -1,12 +1,16 @@
 //! What the home of a set can be asked.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::decide::{Change, Verdict, Wrong};
+use crate::metrics::SetsMetrics;
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::reservations::types::{HolderName, RequestId};
 use crate::store::reservations::WorkshopKey;
 use crate::store::sets::{SetRow, SetState};
+
+/// Counted after the commit, like everything that others see.
+pub(in crate::reservations) static METRICS: LazyLock<SetsMetrics> = LazyLock::new(SetsMetrics::default);
 
 /// What a set asks for, from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,15 +33,27 @@ pub enum Step {
     /// The same set again: nothing, unless it asks for something else.
     Again(Box<Wanted>),
     /// Store it as pending, unless its id is known.
-    Begin(Box<Wanted>),
+    Begin {
+        /// What it asks for.
+        wanted: Box<Wanted>,
+        /// How long its hold lives if it does not say so itself, in ms.
+        default_ttl_ms: i64,
+    },
     /// Decide it, unless it is decided.
-    Decide(Verdict),
+    Decide {
+        /// What its workshops have said.
+        verdict: Verdict,
+        /// When they were asked for the seats again for so many times.
+        round: i64,
+    },
     /// Confirm, cancel or extend.
     Change(Change),
     /// Every workshop has done what was decided.
     Finish {
         /// What that was.
         done: SetState,
+        /// After so many times of asking for the seats again.
+        round: i64,
         /// Which workshops did it, line by line.
         keys: Vec<Option<WorkshopKey>>,
     },
@@ -52,6 +68,8 @@ pub struct Told {
     pub holder: Option<HolderName>,
     /// Whether this command stored it first.
     pub is_new: bool,
+    /// When its hold ends, or would if it came to one; ms since 1970. Absent if it does not ask for one.
+    pub ends_at_ms: Option<i64>,
 }
 
 /// Sets that somebody has to go on with.
@@ -61,8 +79,6 @@ pub struct Todo {
     pub unfinished: Vec<Arc<str>>,
     /// Whose hold has ended.
     pub due: Vec<Arc<str>>,
-    /// When the next hold ends, in ms since 1970.
-    pub next_at_ms: Option<i64>,
 }
 
 /// One question to a home, with the way back.
@@ -88,5 +104,9 @@ impl PartitionCommand for Command {
             Self::One { reply, .. } => reply.refuse(refusal),
             Self::Todo { reply, .. } => reply.refuse(refusal),
         }
+    }
+
+    fn is_chore(&self) -> bool {
+        matches!(self, Self::Todo { .. })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::reservations::decide::{Defaults, First, Reserved, Settlement};
+use crate::reservations::decide::{Changed, Defaults, First, Reserved, Settlement};
 use crate::store::bookings::{HolderKey, Reason, State};
 use crate::store::reservations::WorkshopKey;
 use crate::store::sets::{SetLine, SetRefusal, SetRow, SetState};
@@ -44,7 +44,10 @@ pub enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Take all its lines for good.
-    Confirm,
+    Confirm {
+        /// If its hold has ended, take all its seats again, provided that they are free.
+        reacquire: bool,
+    },
     /// Give them all up.
     Cancel,
     /// Hold them longer.
@@ -73,20 +76,22 @@ pub enum Wrong {
     Reused(&'static str),
 }
 
-/// A set that is first heard of.
+/// A set that is first heard of; `default_ttl_ms` is how long its hold lives if it does not say so itself.
 #[must_use]
-pub fn begin(ask: Ask, now_ms: i64) -> SetRow {
+pub fn begin(ask: Ask, default_ttl_ms: i64, now_ms: i64) -> SetRow {
     let line = |(workshop, seats)| SetLine { workshop, seats, key: None };
     SetRow {
         lines: ask.lines.into_iter().map(line).collect(),
         hold: ask.hold,
         ttl_ms: ask.ttl_ms,
+        default_ttl_ms: Some(default_ttl_ms),
         holder: ask.holder,
         state: SetState::Pending,
         finished: false,
         begun_at_ms: now_ms,
         expires_at_ms: None,
         refusal: None,
+        round: 0,
         version: 0,
     }
 }
@@ -118,15 +123,18 @@ pub fn look_at_the_clock(set: &mut SetRow, now_ms: i64) {
     }
 }
 
-/// Decides a pending set; a decision that is made already stays. A hold that has ended meanwhile ends at once.
-pub fn decide(set: &mut SetRow, verdict: Verdict, defaults: &Defaults, now_ms: i64) {
-    if set.state != SetState::Pending {
-        return;
-    }
+/// Decides a set whose workshops were asked in a round; a decision that is made already stays. A hold that has ended
+/// meanwhile ends at once.
+pub fn decide(set: &mut SetRow, verdict: Verdict, round: i64, defaults: &Defaults, now_ms: i64) {
     match verdict {
+        _ if set.round != round => {}
+        Verdict::AllHold if set.state == SetState::Retaking => turn(set, SetState::Confirmed),
+        Verdict::Refused(_) if set.state == SetState::Retaking => turn(set, SetState::Expired),
+        _ if set.state != SetState::Pending => {}
         Verdict::AllHold if set.hold => {
+            let ends_at_ms = would_end_at(set, defaults);
             turn(set, SetState::Held);
-            set.expires_at_ms = Some(ends_at(set, set.ttl_ms.unwrap_or(defaults.hold_ttl_ms), defaults));
+            set.expires_at_ms = Some(ends_at_ms);
             look_at_the_clock(set, now_ms);
         }
         Verdict::AllHold => turn(set, SetState::Confirmed),
@@ -143,31 +151,40 @@ pub fn decide(set: &mut SetRow, verdict: Verdict, defaults: &Defaults, now_ms: i
 /// See [`Wrong`].
 pub fn change(set: &mut SetRow, change: Change, defaults: &Defaults) -> Result<(), Wrong> {
     match (change, set.state) {
-        (_, SetState::Pending) => return Err(Wrong::StillPending),
+        (_, SetState::Pending | SetState::Retaking) => return Err(Wrong::StillPending),
         (_, SetState::Refused) => return Err(Wrong::AlreadyRejected),
+        (Change::Confirm { reacquire: true }, SetState::Expired) => {
+            turn(set, SetState::Retaking);
+            set.round += 1;
+        }
         (_, SetState::Expired) => return Err(Wrong::HoldExpired),
-        (Change::Confirm, SetState::Held) => turn(set, SetState::Confirmed),
-        (Change::Confirm, SetState::Confirmed) if set.hold => {}
+        (Change::Confirm { .. }, SetState::Held) => turn(set, SetState::Confirmed),
+        (Change::Confirm { .. }, SetState::Confirmed) if set.hold => {}
         (Change::Cancel, SetState::Held | SetState::Confirmed) => turn(set, SetState::Cancelled),
         (Change::Cancel, SetState::Cancelled) => {}
         (Change::Extend { ttl_ms }, SetState::Held) => {
-            let longest = ends_at(set, ttl_ms, defaults);
-            set.expires_at_ms = set.expires_at_ms.max(Some(longest));
+            let longest = Some(ends_at(set, ttl_ms, defaults));
+            if set.expires_at_ms < longest {
+                set.expires_at_ms = longest;
+                // Its workshops are told.
+                set.finished = false;
+            }
         }
-        (Change::Confirm | Change::Extend { .. }, SetState::Confirmed) => {
+        (Change::Confirm { .. } | Change::Extend { .. }, SetState::Confirmed) => {
             return Err(Wrong::AlreadyConfirmed);
         }
-        (Change::Confirm | Change::Extend { .. }, SetState::Cancelled) => {
+        (Change::Confirm { .. } | Change::Extend { .. }, SetState::Cancelled) => {
             return Err(Wrong::AlreadyCancelled);
         }
     }
     Ok(())
 }
 
-/// Notes that every workshop has done what was decided, unless something else has been decided meanwhile. `keys` are
-/// the workshops that did it, line by line.
-pub fn finish(set: &mut SetRow, done: SetState, keys: &[Option<WorkshopKey>]) {
-    if set.state == done && done != SetState::Pending {
+/// Notes that every workshop has done what was decided in a round, unless something else has been decided meanwhile.
+/// `keys` are the workshops that did it, line by line.
+pub fn finish(set: &mut SetRow, done: SetState, round: i64, keys: &[Option<WorkshopKey>]) {
+    let is_decided = !matches!(done, SetState::Pending | SetState::Retaking);
+    if (set.state, set.round) == (done, round) && is_decided {
         set.finished = true;
         for (line, key) in set.lines.iter_mut().zip(keys) {
             line.key = *key;
@@ -180,7 +197,7 @@ pub fn finish(set: &mut SetRow, done: SetState, keys: &[Option<WorkshopKey>]) {
 #[must_use]
 pub fn next(set: &SetRow, has_asked: bool) -> Next {
     match set.state {
-        SetState::Pending => Next::Ask,
+        SetState::Pending | SetState::Retaking => Next::Ask,
         _ if set.finished && !has_asked => Next::Nothing,
         _ => Next::Settle,
     }
@@ -214,16 +231,25 @@ pub fn refusal(reserved: Reserved) -> Option<Reason> {
     }
 }
 
-/// What a line of a set in this state has to do; `None` while nothing is decided.
+/// Why a workshop does not hold the seats of a line again, if it does not.
 #[must_use]
-pub fn settlement(state: SetState, seats: i64) -> Option<Settlement> {
-    match state {
-        SetState::Pending => None,
-        SetState::Held => Some(Settlement::Keep),
+pub fn refusal_again(changed: Changed) -> Option<Reason> {
+    match changed {
+        Changed::Done(_) => None,
+        Changed::Refused(_) => Some(Reason::NotEnoughSeats),
+    }
+}
+
+/// What a line of a set has to do; `None` while nothing is decided.
+#[must_use]
+pub fn settlement(set: &SetRow, seats: i64) -> Option<Settlement> {
+    match set.state {
+        SetState::Pending | SetState::Retaking => None,
+        SetState::Held => set.expires_at_ms.map(|ends_at_ms| Settlement::Keep { ends_at_ms }),
         SetState::Confirmed => Some(Settlement::Confirm),
         SetState::Refused => Some(Settlement::Refuse { seats }),
         SetState::Cancelled => Some(Settlement::Cancel),
-        SetState::Expired => Some(Settlement::Expire),
+        SetState::Expired => Some(Settlement::Expire { round: set.round }),
     }
 }
 
@@ -231,6 +257,13 @@ fn turn(set: &mut SetRow, state: SetState) {
     set.state = state;
     set.finished = false;
     set.expires_at_ms = None;
+}
+
+/// When a set's hold ends that is not decided yet and not extended; ms since 1970.
+#[must_use]
+pub fn would_end_at(set: &SetRow, defaults: &Defaults) -> i64 {
+    let default_ttl_ms = set.default_ttl_ms.unwrap_or(defaults.hold_ttl_ms);
+    ends_at(set, set.ttl_ms.unwrap_or(default_ttl_ms), defaults)
 }
 
 fn ends_at(set: &SetRow, ttl_ms: i64, defaults: &Defaults) -> i64 {

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::command::{Command, Step, Todo, Told, Wanted};
-use super::decide::{Change, Next, Verdict, Wrong, next, refusal, settlement, verdict};
+use super::command::{Command, METRICS, Step, Todo, Told, Wanted};
+use super::decide::{Change, Next, Verdict, Wrong, next, refusal, refusal_again, verdict};
 use crate::partition::{Clock, Refusal};
 use crate::reservations::command::{self, WantedTerms};
 use crate::reservations::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
@@ -46,6 +46,8 @@ struct Inner {
 pub struct Bounds {
     /// `server.request_timeout_ms`: how long an answer is waited for.
     pub patience: Duration,
+    /// `reservations.hold_ttl_ms`
+    pub hold_ttl_ms: i64,
     /// `reservations.max_open_sets`
     pub max_open: usize,
     /// `reservations.set_retry_ms`
@@ -76,6 +78,7 @@ impl Sets {
     /// The sets of some workshops. Its drivers run until [`Sets::stop`].
     #[must_use]
     pub fn new(workshops: Workshops, bounds: Bounds, clock: Clock) -> Self {
+        METRICS.observe(0);
         let (driven, tasks, stop) = (Mutex::default(), TaskTracker::new(), CancellationToken::new());
         Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop }))
     }
@@ -89,13 +92,14 @@ impl Sets {
     pub async fn request(&self, request: RequestId, wanted: Wanted) -> Result<Requested, Refused> {
         let mut begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
         if begun == Err(Wrong::NotFound) {
-            if let Some(invalid) = self.invalid(&wanted).await? {
-                return Ok(invalid);
-            }
+            let default_ttl_ms = match self.look_at_the_rules(&wanted).await? {
+                Ok(default_ttl_ms) => default_ttl_ms,
+                Err(invalid) => return Ok(invalid),
+            };
             if self.driven().len() >= self.0.bounds.max_open {
                 return Err(Refusal::Overloaded.into());
             }
-            begun = self.home(&request, Step::Begin(Box::new(wanted))).await?;
+            begun = self.home(&request, Step::Begin { wanted: Box::new(wanted), default_ttl_ms }).await?;
         }
         match begun {
             Ok(told) => {
@@ -128,9 +132,23 @@ impl Sets {
             changed = self.home(request, Step::Change(change)).await?;
         }
         match changed {
-            Ok(told) => Ok(Ok(self.finished(request, told).await)),
+            Ok(told) => {
+                let is_retaking = told.set.state == SetState::Retaking;
+                let told = self.finished(request, told).await;
+                match told.set.state {
+                    SetState::Retaking => Err(Refusal::OutcomeUnknown),
+                    SetState::Expired if is_retaking => Ok(Err(Wrong::HoldExpired)),
+                    _ => Ok(Ok(told)),
+                }
+            }
             Err(Wrong::StillPending) => Err(Refusal::Unavailable),
-            Err(wrong) => Ok(Err(wrong)),
+            Err(wrong) => {
+                if wrong == Wrong::HoldExpired {
+                    // Perhaps this was the first to notice.
+                    self.drive(request);
+                }
+                Ok(Err(wrong))
+            }
         }
     }
 
@@ -157,36 +175,32 @@ impl Sets {
         (&self.0.tasks, &self.0.stop, &self.0.clock, self.0.bounds.retry)
     }
 
-    pub(super) fn partitions(&self) -> u32 {
-        self.0.workshops.partitions()
-    }
-
     pub(super) async fn todo(&self, partition: u32, after: Arc<str>, limit: u32) -> Result<Todo, Refusal> {
         let todo = |reply| command::Command::Set(Command::Todo { after, limit, reply });
         self.0.workshops.chore(partition, todo).await
     }
 
-    /// Asks the home of a set.
     async fn home(&self, request: &RequestId, step: Step) -> Result<Result<Box<Told>, Wrong>, Refusal> {
-        let (owner, request) = (xxh3_64(request.as_str().as_bytes()), request.clone());
-        let one = |reply| command::Command::Set(Command::One { request, step, reply });
-        self.0.workshops.ask(owner, one).await
+        self.0.workshops.ask_home(request, step).await
     }
 
-    /// What is wrong with a set whose id is new: then nothing is stored of it.
-    async fn invalid(&self, wanted: &Wanted) -> Result<Option<Requested>, Refused> {
+    /// What is wrong with a set whose id is new: then nothing is stored of it. Otherwise how long its hold lives if it
+    /// does not say so itself: as long as each of its workshops lets one live.
+    async fn look_at_the_rules(&self, wanted: &Wanted) -> Result<Result<i64, Requested>, Refused> {
         let workshops = wanted.lines.iter().filter_map(|(workshop, _)| WorkshopName::parse(workshop));
         let views = join_all(workshops.map(|workshop| self.0.workshops.status(workshop))).await;
+        let mut shortest_ttl_ms = i64::MAX;
         for ((workshop, seats), view) in wanted.lines.iter().zip(views) {
             let rules = view?.workshop.rules;
             if rules.max_seats_per_holder.is_some() && wanted.holder.is_none() {
-                return Ok(Some(Requested::HolderRequired));
+                return Ok(Err(Requested::HolderRequired));
             }
             if let Some(max) = rules.max_seats_per_request.filter(|max| seats > max) {
-                return Ok(Some(Requested::TooManySeats { workshop: Arc::clone(workshop), max }));
+                return Ok(Err(Requested::TooManySeats { workshop: Arc::clone(workshop), max }));
             }
+            shortest_ttl_ms = shortest_ttl_ms.min(rules.hold_ttl_ms.unwrap_or(self.0.bounds.hold_ttl_ms));
         }
-        Ok(None)
+        Ok(Ok(shortest_ttl_ms))
     }
 
     /// Has a set finished, and waits for it as long as an answer is waited for; the last that is known of it.
@@ -225,6 +239,7 @@ impl Sets {
         }
         let (ends, ended) = watch::channel(());
         driven.insert(request.clone(), ended.clone());
+        METRICS.observe(driven.len());
         drop(driven);
         let driver = Driver { sets: self.clone(), request: request.clone(), _ends: ends };
         let stop = self.0.stop.clone();
@@ -244,7 +259,9 @@ struct Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.sets.driven().remove(&self.request);
+        let mut driven = self.sets.driven();
+        driven.remove(&self.request);
+        METRICS.observe(driven.len());
     }
 }
 
@@ -271,7 +288,8 @@ impl Driver {
                 *has_asked = true;
                 let verdict = self.ask(&told).await?;
                 self.stop_at("prepared").await;
-                let _decided = self.sets.home(&self.request, Step::Decide(verdict)).await?;
+                let decide = Step::Decide { verdict, round: told.set.round };
+                let _decided = self.sets.home(&self.request, decide).await?;
                 return Ok(false);
             }
             Next::Settle => {}
@@ -280,7 +298,7 @@ impl Driver {
         let keys = self.settle(&told).await?;
         *has_asked = false;
         self.stop_at("settled").await;
-        let finish = Step::Finish { done: told.set.state, keys };
+        let finish = Step::Finish { done: told.set.state, round: told.set.round, keys };
         let finished = self.sets.home(&self.request, finish).await?;
         Ok(finished.is_ok_and(|told| told.set.finished))
     }
@@ -302,10 +320,21 @@ impl Driver {
         let (Some(workshop), Some(seats)) = (workshop, Seats::stored(line.seats)) else {
             return Ok(Some(Reason::NotEnoughSeats));
         };
+        let workshops = &self.sets.0.workshops;
+        if told.set.state == SetState::Retaking {
+            let retake = command::Change::Retake { round: told.set.round };
+            return match workshops.change(workshop, self.request.clone(), retake).await {
+                Ok(changed) => Ok(refusal_again(changed)),
+                Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),
+                Err(Refused::Refusal(refusal)) => Err(refusal),
+            };
+        }
         let holder = told.holder.clone();
-        let terms = WantedTerms { hold: true, holder, of_set: true, ..WantedTerms::default() };
+        let set_ends_at_ms = told.ends_at_ms;
+        let terms =
+            WantedTerms { hold: true, holder, of_set: true, set_ends_at_ms, ..WantedTerms::default() };
         let wanted = command::Wanted { seats, terms: Some(Box::new(terms)) };
-        match self.sets.0.workshops.request(workshop, self.request.clone(), wanted).await {
+        match workshops.request(workshop, self.request.clone(), wanted).await {
             Ok(reserved) => Ok(refusal(reserved)),
             Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),
             Err(Refused::Refusal(refusal)) => Err(refusal),
@@ -323,16 +352,7 @@ impl Driver {
     }
 
     async fn settle_one(&self, told: &Told, line: &SetLine) -> Result<Option<WorkshopKey>, Refusal> {
-        let workshop = WorkshopName::parse(&line.workshop);
-        let (Some(workshop), Some(settlement)) = (workshop, settlement(told.set.state, line.seats)) else {
-            return Ok(None);
-        };
-        match self.sets.0.workshops.settle(workshop, self.request.clone(), settlement).await {
-            Ok(key) => Ok(key),
-            // Its seats are gone with it.
-            Err(Refused::Gone(_)) => Ok(None),
-            Err(Refused::Refusal(refusal)) => Err(refusal),
-        }
+        self.sets.0.workshops.settle_line(&self.request, told, line).await
     }
 
     fn stops_at(&self, point: &str) -> bool {

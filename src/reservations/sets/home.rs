@@ -8,7 +8,7 @@ use super::decide::{self, Ask, Wrong};
 use crate::reservations::decide::Defaults;
 use crate::reservations::types::{HolderName, RequestId};
 use crate::store::bookings::HolderKey;
-use crate::store::sets::{SetChange, SetRow};
+use crate::store::sets::{SetChange, SetRow, SetState};
 use crate::store::{BookingsStore, Error, Saved, SetsStore};
 
 /// No person's surrogate: of a name that was never stored.
@@ -21,7 +21,36 @@ struct Touched {
     now: Option<SetRow>,
 }
 
-/// Decides commands about sets and saves what changed.
+/// What a batch came to, for others to hear of once it is committed.
+#[derive(Debug, Default)]
+pub struct Came {
+    /// What sets have become, as asked for: for good, held and so on.
+    pub to: Vec<Turn>,
+    /// When the first hold of those that changed ends, in ms since 1970.
+    pub first_end_at_ms: Option<i64>,
+    /// When the first of all ends, where that was looked up.
+    pub next_due_at_ms: Option<Option<i64>>,
+}
+
+impl Came {
+    /// What came of another run of the same batch comes after this.
+    pub(in crate::reservations) fn then(&mut self, later: Self) {
+        self.to.extend(later.to);
+        self.first_end_at_ms = [self.first_end_at_ms, later.first_end_at_ms].into_iter().flatten().min();
+        self.next_due_at_ms = later.next_due_at_ms.or(self.next_due_at_ms);
+    }
+}
+
+/// What a set has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its state.
+    pub state: SetState,
+    /// Whether it asked for a hold.
+    pub hold: bool,
+}
+
+/// Decides commands about sets and saves what changed; `None` is a conflict.
 ///
 /// # Errors
 /// The store's.
@@ -30,8 +59,9 @@ pub fn decide<S: SetsStore + BookingsStore>(
     commands: &mut [&mut Command],
     defaults: &Defaults,
     now_ms: i64,
-) -> Result<Saved, Error> {
+) -> Result<Option<Came>, Error> {
     let mut sets = load(store, commands)?;
+    let mut came = Came::default();
     for command in commands.iter_mut() {
         match &mut **command {
             Command::One { request, step, reply } => {
@@ -39,16 +69,19 @@ pub fn decide<S: SetsStore + BookingsStore>(
                 reply.set(decide_one(store, touched, step, defaults, now_ms)?);
             }
             Command::Todo { after, limit, reply } => {
-                // What this batch changes is seen at the next look.
+                // What this batch changes is seen at the next look, which its end brings about.
                 reply.set(Todo {
                     unfinished: store.unfinished_sets(after, *limit)?,
                     due: store.due_sets(now_ms, *limit)?,
-                    next_at_ms: store.next_set_due_at_ms()?,
                 });
+                came.next_due_at_ms = Some(store.next_set_due_at_ms()?);
             }
         }
     }
-    save(store, &mut sets)
+    Ok(match save(store, &mut sets, &mut came)? {
+        Saved::Done => Some(came),
+        Saved::Conflict => None,
+    })
 }
 
 fn load<S: SetsStore>(
@@ -80,7 +113,7 @@ fn decide_one<S: SetsStore + BookingsStore>(
 ) -> Result<Result<Box<Told>, Wrong>, Error> {
     let mut is_new = false;
     let outcome = match (step, &mut touched.now) {
-        (Step::Begin(wanted), now @ None) => {
+        (Step::Begin { wanted, default_ttl_ms }, now @ None) => {
             let holder = match &wanted.holder {
                 None => None,
                 Some(name) => match known_holder(store, name)? {
@@ -88,7 +121,7 @@ fn decide_one<S: SetsStore + BookingsStore>(
                     known => Some(known),
                 },
             };
-            *now = Some(decide::begin(ask(wanted, holder), now_ms));
+            *now = Some(decide::begin(ask(wanted, holder), *default_ttl_ms, now_ms));
             is_new = true;
             Ok(())
         }
@@ -97,18 +130,18 @@ fn decide_one<S: SetsStore + BookingsStore>(
             decide::look_at_the_clock(set, now_ms);
             match step {
                 Step::Look => Ok(()),
-                Step::Begin(wanted) | Step::Again(wanted) => {
+                Step::Begin { wanted, .. } | Step::Again(wanted) => {
                     let holder = wanted.holder.as_ref().map(|name| known_holder(store, name)).transpose()?;
                     decide::what_differs(set, &ask(wanted, holder))
                         .map_or(Ok(()), |field| Err(Wrong::Reused(field)))
                 }
-                Step::Decide(verdict) => {
-                    decide::decide(set, verdict.clone(), defaults, now_ms);
+                Step::Decide { verdict, round } => {
+                    decide::decide(set, verdict.clone(), *round, defaults, now_ms);
                     Ok(())
                 }
                 Step::Change(change) => decide::change(set, *change, defaults),
-                Step::Finish { done, keys } => {
-                    decide::finish(set, *done, keys);
+                Step::Finish { done, round, keys } => {
+                    decide::finish(set, *done, *round, keys);
                     Ok(())
                 }
             }
@@ -122,6 +155,7 @@ fn decide_one<S: SetsStore + BookingsStore>(
                 }
                 None => None,
             },
+            ends_at_ms: set.hold.then(|| set.expires_at_ms.unwrap_or(decide::would_end_at(set, defaults))),
             set: set.clone(),
             is_new,
         })),
@@ -139,11 +173,19 @@ fn ask(wanted: &Wanted, holder: Option<HolderKey>) -> Ask {
     Ask { lines: wanted.lines.clone(), hold: wanted.hold, ttl_ms: wanted.ttl_ms, holder }
 }
 
-fn save<S: SetsStore>(store: &mut S, sets: &mut HashMap<RequestId, Touched>) -> Result<Saved, Error> {
+fn save<S: SetsStore>(
+    store: &mut S,
+    sets: &mut HashMap<RequestId, Touched>,
+    came: &mut Came,
+) -> Result<Saved, Error> {
     for touched in sets.values_mut().filter(|touched| touched.now != touched.loaded) {
-        let before = touched.loaded.as_ref().map_or(0, |loaded| loaded.version);
+        let before = touched.loaded.as_ref();
         if let Some(now) = &mut touched.now {
-            now.version = before + 1;
+            now.version = before.map_or(0, |before| before.version) + 1;
+            if before.map(|before| before.state) != Some(now.state) {
+                came.to.push(Turn { state: now.state, hold: now.hold });
+            }
+            came.first_end_at_ms = [came.first_end_at_ms, now.expires_at_ms].into_iter().flatten().min();
         }
     }
     let changed = sets.iter().filter(|(_, touched)| touched.now != touched.loaded);

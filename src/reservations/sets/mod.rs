@@ -3,7 +3,8 @@
 //! The workshops of a set may live on different partitions, so no single commit covers them. One decides for all:
 //! the partition of the set's id, its home. Reading order: [`decide`] (what becomes of a set: the rule, pure),
 //! [`command`] (what a home is asked), [`home`] (how it answers), [`driver`] (what has to be done next for a set,
-//! and the handle to all of them), [`keeper`] (who sees to it that it is done).
+//! and the handle to all of them), [`keeper`] (who sees to it that it is done), `due` (sets that have ended, before
+//! anybody gets their seats).
 //!
 //! A set is first stored as pending. Each of its workshops then holds the seats of its line, without an end, or
 //! refuses at once. If all hold, the home stores that the set is held or confirmed, else that it is refused: that
@@ -15,6 +16,7 @@
 pub mod command;
 pub mod decide;
 pub mod driver;
+mod due;
 pub mod home;
 pub mod keeper;
 

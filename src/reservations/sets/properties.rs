@@ -57,7 +57,7 @@ enum Event {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let set = 0..SETS;
     let change = prop_oneof![
-        Just(Change::Confirm),
+        any::<bool>().prop_map(|reacquire| Change::Confirm { reacquire }),
         Just(Change::Cancel),
         (1..200_i64).prop_map(|ttl_ms| Change::Extend { ttl_ms })
     ];
@@ -94,7 +94,7 @@ enum Doing {
     Look,
     /// What has been said so far, line by line.
     Asking(SetRow, Vec<Option<Reason>>),
-    Deciding(Verdict),
+    Deciding(Verdict, i64),
     /// How many lines have been told.
     Settling(SetRow, usize),
     Over,
@@ -149,7 +149,7 @@ impl World {
                 if !lines.is_empty() {
                     let ask = Ask { lines, hold: *hold, ttl_ms: None, holder: None };
                     let now_ms = self.now_ms;
-                    self.sets.entry(*set).or_insert_with(|| rule::begin(ask, now_ms));
+                    self.sets.entry(*set).or_insert_with(|| rule::begin(ask, 50, now_ms));
                     self.drive(*set);
                 }
             }
@@ -169,7 +169,9 @@ impl World {
             }
             Event::Somebody { workshop, id, seats } => {
                 let request = RequestId::parse(&format!("somebody-{id}")).unwrap();
-                let ask = decide::Ask { seats: Seats::stored(*seats).unwrap(), terms: Terms::default() };
+                let (seats, terms) = (Seats::stored(*seats).unwrap(), Terms::default());
+                let ask = decide::Ask { seats, terms, set_ends_at_ms: None };
+                self.settle_due(*workshop);
                 self.at_the_desk(*workshop, |desk| decide::request(desk, &request, &ask)).unwrap();
             }
             Event::SomebodyCancels { workshop, id } => {
@@ -214,25 +216,35 @@ impl World {
             }
             Doing::Asking(row, mut said) => {
                 let line = &row.lines[said.len()];
-                let terms = Terms { hold: true, of_set: true, ..Terms::default() };
-                let ask = decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms };
                 let pool = pool_of(&line.workshop);
-                let reserved = self.at_the_desk(pool, |desk| decide::request(desk, &id, &ask)).unwrap();
-                said.push(rule::refusal(reserved));
+                said.push(match row.state {
+                    SetState::Retaking => {
+                        let retake = |desk: &mut Desk<'_, MemoryBook>| decide::retake(desk, &id, row.round);
+                        rule::refusal_again(self.at_the_desk(pool, retake).unwrap())
+                    }
+                    _ => {
+                        let terms = Terms { hold: true, of_set: true, ..Terms::default() };
+                        let set_ends_at_ms = row.hold.then(|| rule::would_end_at(&row, &DEFAULTS));
+                        let ask =
+                            decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms, set_ends_at_ms };
+                        let request = |desk: &mut Desk<'_, MemoryBook>| decide::request(desk, &id, &ask);
+                        rule::refusal(self.at_the_desk(pool, request).unwrap())
+                    }
+                });
                 match said.len() == row.lines.len() {
-                    true => Doing::Deciding(rule::verdict(&row, said)),
+                    true => Doing::Deciding(rule::verdict(&row, said), row.round),
                     false => Doing::Asking(row, said),
                 }
             }
-            Doing::Deciding(verdict) => {
+            Doing::Deciding(verdict, round) => {
                 let row = self.sets.get_mut(&driver.set).unwrap();
                 rule::look_at_the_clock(row, now_ms);
-                rule::decide(row, verdict, &DEFAULTS, now_ms);
+                rule::decide(row, verdict, round, &DEFAULTS, now_ms);
                 Doing::Look
             }
             Doing::Settling(row, told) => match row.lines.get(told) {
                 Some(line) => {
-                    let settlement = rule::settlement(row.state, line.seats).unwrap();
+                    let settlement = rule::settlement(&row, line.seats).unwrap();
                     let pool = pool_of(&line.workshop);
                     self.at_the_desk(pool, |desk| decide::settle(desk, &id, settlement)).unwrap();
                     Doing::Settling(row, told + 1)
@@ -241,12 +253,38 @@ impl World {
                     driver.has_asked = false;
                     let now = self.sets.get_mut(&driver.set).unwrap();
                     rule::look_at_the_clock(now, now_ms);
-                    rule::finish(now, row.state, &vec![None; row.lines.len()]);
+                    rule::finish(now, row.state, row.round, &vec![None; row.lines.len()]);
                     Doing::Look
                 }
             },
             Doing::Over => Doing::Over,
         };
+    }
+
+    /// What whoever asks a workshop has done first: lines of sets that have ended are settled.
+    fn settle_due(&mut self, pool: usize) {
+        let (due, now_ms) = (self.at_the_desk(pool, |desk| desk.due_lines()).unwrap(), self.now_ms);
+        for (set, row) in &mut self.sets {
+            rule::look_at_the_clock(row, now_ms);
+            let line = row.lines.iter().find(|line| pool_of(&line.workshop) == pool);
+            if let Some(line) = line.filter(|_| due.contains(&set_id(*set)))
+                && let Some(settlement) = rule::settlement(row, line.seats)
+            {
+                let Pool { workshop, due, book } = &mut self.pools[pool];
+                let (was, saw_expiry, defaults) = (*workshop, false, DEFAULTS);
+                let mut desk = Desk { workshop: was, due: *due, saw_expiry, book, defaults, now_ms };
+                decide::settle(&mut desk, &set_id(*set), settlement).unwrap();
+                (*workshop, *due) = (desk.workshop, desk.due);
+            }
+        }
+        let held = |set: usize| {
+            let booking = self.pools[pool].book.bookings.get(&set_id(set));
+            booking.is_some_and(|booking| booking.state == State::Held)
+        };
+        for (set, row) in self.sets.iter().filter(|(_, row)| row.state == SetState::Expired && row.round == 0)
+        {
+            assert!(!held(*set), "{row:?} has ended, and its seats are not free");
+        }
     }
 
     /// What a restart does: a driver for each set that is not finished, to its end.
@@ -298,7 +336,7 @@ impl World {
             assert!(row.finished, "{row:?}");
             for line in self.lines_of(*set) {
                 let fits = match row.state {
-                    SetState::Pending => false,
+                    SetState::Pending | SetState::Retaking => false,
                     SetState::Held => line == Some(State::Held),
                     SetState::Confirmed => line == Some(State::Confirmed),
                     SetState::Refused => matches!(line, Some(State::Cancelled | State::Rejected)),
@@ -325,6 +363,9 @@ proptest! {
                     SetState::Pending => true,
                     SetState::Held => !matches!(row.state, SetState::Pending | SetState::Refused),
                     SetState::Confirmed => matches!(row.state, SetState::Confirmed | SetState::Cancelled),
+                    SetState::Expired | SetState::Retaking => {
+                        matches!(row.state, SetState::Expired | SetState::Retaking | SetState::Confirmed)
+                    }
                     over => row.state == over,
                 };
                 prop_assert!(follows, "{:?} after {:?}", row.state, before);

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row};
 
 use super::SqliteStore;
 use super::reservations::{WORKSHOP_COLUMNS, attempt_from_row, workshop_from_row};
 use crate::store::Error;
 use crate::store::bookings::{
-    Booking, BookingsStore, DueSeats, Event, EventKind, Filter, HolderKey, Listed, ListedPage, NamedWorkshop,
-    Reason, State, Terms,
+    Booking, BookingsStore, DueLines, DueSeats, Event, EventKind, Filter, HolderKey, Listed, ListedPage,
+    NamedWorkshop, Reason, State, Terms,
 };
 use crate::store::reservations::{AttemptKey, WorkshopKey};
 
 /// A booking's columns, in the order of [`booking_from_row`].
 const COLUMNS: &str = "b.hold, b.ttl_ms, b.holder_id, b.waitlist, b.replaces, b.queued, b.state, b.seats, \
-                       b.since_ms, b.expires_at_ms, b.place, b.of_set";
-const COLUMN_COUNT: usize = 12;
+                       b.since_ms, b.expires_at_ms, b.place, b.of_set, b.set_ends_at_ms, b.set_round";
+const COLUMN_COUNT: usize = 14;
 
 /// An event's columns, in the order of [`event_from_row`].
 const EVENT_COLUMNS: &str = "seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms";
@@ -66,6 +66,24 @@ impl BookingsStore for SqliteStore {
         let mut select = self.connection.prepare_cached(&sql)?;
         let rows = select.query_map((workshop.0, now_ms, limit), named_booking)?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn due_lines(&mut self, workshop: WorkshopKey, now_ms: i64, limit: u32) -> Result<DueLines, Error> {
+        let requests = self
+            .connection
+            .prepare_cached(
+                "SELECT request_id FROM bookings WHERE workshop_id = ?1 AND set_ends_at_ms <= ?2
+                 ORDER BY set_ends_at_ms LIMIT ?3",
+            )?
+            .query_map((workshop.0, now_ms, limit), |row| Ok(row.get::<_, String>(0)?.into()))?
+            .collect::<Result<_, _>>()?;
+        let next_at_ms = self
+            .connection
+            .prepare_cached(
+                "SELECT min(set_ends_at_ms) FROM bookings WHERE workshop_id = ?1 AND set_ends_at_ms > ?2",
+            )?
+            .query_row((workshop.0, now_ms), |row| row.get(0))?;
+        Ok(DueLines { requests, next_at_ms })
     }
 
     fn first_waiter(
@@ -127,9 +145,10 @@ impl BookingsStore for SqliteStore {
 
     fn due_workshops(&mut self, now_ms: i64, limit: u32) -> Result<Vec<String>, Error> {
         let mut select = self.connection.prepare_cached(
-            "SELECT name FROM (
-               SELECT w.name FROM bookings AS b JOIN workshops AS w USING (workshop_id)
-               WHERE b.expires_at_ms <= ?1 ORDER BY b.expires_at_ms LIMIT ?2)
+            "SELECT w.name FROM (
+               SELECT DISTINCT workshop_id FROM (
+                 SELECT workshop_id FROM bookings WHERE expires_at_ms <= ?1 ORDER BY expires_at_ms LIMIT ?2))
+             JOIN workshops AS w USING (workshop_id)
              UNION
              SELECT name FROM (SELECT name FROM workshops WHERE offers_due_at_ms <= ?1
                                ORDER BY offers_due_at_ms LIMIT ?2)",
@@ -200,8 +219,9 @@ impl BookingsStore for SqliteStore {
 
     fn history(&mut self, workshop: WorkshopKey, request: &str, limit: u32) -> Result<Vec<Event>, Error> {
         let sql = format!(
-            "SELECT {EVENT_COLUMNS} FROM events INDEXED BY events_by_request
-             WHERE workshop_id = ?1 AND request_id = ?2 AND kind NOT IN ('accepted', 'rejected')
+            "SELECT {EVENT_COLUMNS} FROM events INDEXED BY events_by_booking
+             WHERE workshop_id = ?1 AND booking_id =
+               (SELECT booking_id FROM bookings WHERE workshop_id = ?1 AND request_id = ?2)
              ORDER BY seq LIMIT ?3"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
@@ -280,61 +300,6 @@ impl BookingsStore for SqliteStore {
 }
 
 impl SqliteStore {
-    pub(super) fn save_bookings(&self, bookings: &[(AttemptKey<'_>, &Booking)]) -> Result<(), Error> {
-        if bookings.is_empty() {
-            return Ok(());
-        }
-        let mut upsert = self.connection.prepare_cached(
-            "INSERT INTO bookings (workshop_id, request_id, hold, ttl_ms, holder_id, waitlist, replaces, queued,
-                                   state, seats, taken, since_ms, expires_at_ms, place, of_set)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-             ON CONFLICT (workshop_id, request_id) DO UPDATE SET
-               state = excluded.state, seats = excluded.seats, taken = excluded.taken,
-               since_ms = excluded.since_ms, expires_at_ms = excluded.expires_at_ms, place = excluded.place",
-        )?;
-        for (key, booking) in bookings {
-            upsert.execute(params![
-                key.workshop.0,
-                key.request,
-                booking.terms.hold,
-                booking.terms.ttl_ms,
-                booking.terms.holder.map(|holder| holder.0),
-                booking.terms.waitlist,
-                booking.terms.replaces.as_deref(),
-                booking.queued,
-                booking.state.as_str(),
-                booking.seats,
-                booking.taken(),
-                booking.since_ms,
-                booking.expires_at_ms,
-                booking.place,
-                booking.terms.of_set,
-            ])?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn append_events(&self, events: &[(WorkshopKey, &Event)]) -> Result<(), Error> {
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO events (workshop_id, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?;
-        for (workshop, event) in events {
-            insert.execute(params![
-                workshop.0,
-                event.seq,
-                event.at_ms,
-                event.kind.as_str(),
-                event.request.as_deref(),
-                event.seats,
-                event.reserved,
-                event.reason.map(Reason::as_str),
-                event.expires_at_ms,
-            ])?;
-        }
-        Ok(())
-    }
-
     /// A name goes with the last booking that it stands behind; the dead workshop's count no more. Only
     /// bookings are swept here, each with its name.
     fn sweep_holders(&self, dead: i64, limit: usize) -> Result<usize, Error> {
@@ -374,6 +339,8 @@ fn booking_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Booking> {
             replaces: replaces.map(Arc::from),
             of_set: row.get(at(11))?,
         },
+        set_ends_at_ms: row.get(at(12))?,
+        set_round: row.get(at(13))?,
         queued: row.get(at(5))?,
         state: word(row, at(6), State::parse)?,
         seats: row.get(at(7))?,

@@ -98,6 +98,7 @@ impl SqliteStore {
                 "INSERT INTO journal (decided_at_ms, memberships, counters, attempts) VALUES (?1, ?2, ?3, ?4)",
             )?
             .insert((now_ms, memberships, counters, attempts))?;
+        self.pending.is_journaled();
         if self.pending.counters_pending() > MAX_PENDING_COUNTERS {
             self.settle_counters()?;
         }

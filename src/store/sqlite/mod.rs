@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
+mod booking_changes;
 mod bookings;
 mod journal;
 mod likes;
@@ -29,6 +30,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_003.sql"),
         include_str!("schema/partition_004.sql"),
         include_str!("schema/partition_005.sql"),
+        include_str!("schema/partition_006.sql"),
     ],
 };
 
@@ -108,6 +110,10 @@ impl Transactions for SqliteStore {
         Ok(())
     }
 
+    fn has_changed(&self) -> bool {
+        self.connection.total_changes() != self.changes_at_begin || self.pending.is_dirty()
+    }
+
     fn commit(&mut self, now_ms: i64) -> Result<Durability, Error> {
         let journaled = self.journal(now_ms)?;
         let changed = self.connection.total_changes() != self.changes_at_begin;
@@ -130,7 +136,7 @@ impl Transactions for SqliteStore {
         if !self.connection.is_autocommit() {
             self.connection.prepare_cached("ROLLBACK")?.execute([])?;
         }
-        if self.pending.is_dirty() {
+        if self.pending.is_dirty() && !self.pending.undo() {
             (self.pending, self.last_seq) = journal::load(&self.connection)?;
         }
         Ok(())

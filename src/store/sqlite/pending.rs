@@ -42,12 +42,17 @@ pub(super) struct Pending {
     pub attempts: Rows<Request, Attempt>,
     counters: IndexMap<CounterKey, Counter, RandomState>,
     touched_counters: Vec<usize>,
+    /// What the open transaction found, as in [`Rows`].
+    replaced_counters: Vec<(usize, Counter)>,
+    stored_counters: usize,
     /// Changes in the journal since the last generation began to settle.
     journaled: usize,
     /// The newest journal row that holds anything of the settling generation, while there is one.
     settling_up_to: Option<i64>,
     /// Whether the open transaction changed anything here.
     dirty: bool,
+    /// Whether it did more than change rows, so that only the journal tells what was before.
+    moved: bool,
 }
 
 /// The changed rows of one table.
@@ -60,6 +65,10 @@ pub(super) struct Rows<K, V> {
     settled: usize,
     /// Places in `fresh` that the open transaction changed.
     touched: Vec<usize>,
+    /// What it found there, of rows that were there before.
+    replaced: Vec<(usize, V)>,
+    /// Rows that were in `fresh` when it began.
+    stored: usize,
 }
 
 impl Pending {
@@ -79,8 +88,11 @@ impl Pending {
 
     pub(super) fn set_counter(&mut self, key: CounterKey, counter: Counter) {
         self.dirty = true;
-        let (place, _) = self.counters.insert_full(key, counter);
+        let (place, before) = self.counters.insert_full(key, counter);
         self.touched_counters.push(place);
+        if let Some(before) = before.filter(|_| place < self.stored_counters) {
+            self.replaced_counters.push((place, before));
+        }
     }
 
     pub(super) fn counters(&self) -> impl Iterator<Item = (CounterKey, Counter)> {
@@ -100,7 +112,7 @@ impl Pending {
 
     /// The counters are in their table, and the journal row of the open transaction is written.
     pub(super) fn forget_counters(&mut self) {
-        self.dirty = true;
+        (self.dirty, self.moved) = (true, true);
         self.counters.clear();
         self.touched_counters.clear();
     }
@@ -108,6 +120,24 @@ impl Pending {
     /// Changes of the open transaction that its journal row must hold.
     pub(super) fn touched(&self) -> usize {
         self.members.touched.len() + self.attempts.touched.len() + self.touched_counters.len()
+    }
+
+    /// The changes of the open transaction are in the journal.
+    pub(super) fn is_journaled(&mut self) {
+        self.moved = true;
+    }
+
+    /// Takes back what the open transaction changed; false if that is not known here.
+    pub(super) fn undo(&mut self) -> bool {
+        if self.moved {
+            return false;
+        }
+        self.members.undo();
+        self.attempts.undo();
+        undo(&mut self.counters, &mut self.replaced_counters, self.stored_counters);
+        self.touched_counters.clear();
+        self.dirty = false;
+        true
     }
 
     /// Whether the open transaction changed anything here.
@@ -126,7 +156,9 @@ impl Pending {
         max: usize,
     ) -> (Settled<'_, Member, LikedAt>, Settled<'_, Request, Attempt>) {
         let (members, attempts) = (self.members.settle(max), self.attempts.settle(max));
-        self.dirty |= !(members.is_empty() && attempts.is_empty());
+        let moves = !(members.is_empty() && attempts.is_empty());
+        self.dirty |= moves;
+        self.moved |= moves;
         (members, attempts)
     }
 
@@ -142,7 +174,7 @@ impl Pending {
         self.members.touched.clear();
         self.attempts.touched.clear();
         self.touched_counters.clear();
-        self.dirty = false;
+        (self.dirty, self.moved) = (false, false);
         if self.settled_up_to().is_some() {
             self.members.end();
             self.attempts.end();
@@ -154,11 +186,15 @@ impl Pending {
             self.settling_up_to = Some(last_seq);
             self.journaled = 0;
         }
+        self.members.are_stored();
+        self.attempts.are_stored();
+        self.replaced_counters.clear();
+        self.stored_counters = self.counters.len();
     }
 
     /// Everything is in its table.
     pub(super) fn clear(&mut self) {
-        *self = Self { dirty: true, ..Self::default() };
+        *self = Self { dirty: true, moved: true, ..Self::default() };
     }
 }
 
@@ -175,7 +211,10 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
     fn set<Q: Hash + Equivalent<K>>(&mut self, key: &Q, value: V, own: impl FnOnce() -> K) {
         let place = match self.fresh.get_full_mut(key) {
             Some((place, _, state)) => {
-                *state = value;
+                let before = std::mem::replace(state, value);
+                if place < self.stored {
+                    self.replaced.push((place, before));
+                }
                 place
             }
             None => self.fresh.insert_full(own(), value).0,
@@ -202,6 +241,17 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
         let next: Vec<_> = self.order.iter().skip(from).take(max).filter_map(row).collect();
         self.settled = from + next.len();
         next
+    }
+
+    fn undo(&mut self) {
+        undo(&mut self.fresh, &mut self.replaced, self.stored);
+        self.touched.clear();
+    }
+
+    /// The open transaction is stored.
+    fn are_stored(&mut self) {
+        self.replaced.clear();
+        self.stored = self.fresh.len();
     }
 
     fn is_settled(&self) -> bool {
@@ -246,6 +296,16 @@ fn in_page_order<K: Placed, V>(rows: &IndexMap<K, V, RandomState>) -> Vec<u32> {
     order.into_iter().map(|(_, _, place)| place).collect()
 }
 
+/// Leaves the first `stored` rows, as they were before they were replaced.
+fn undo<K, V>(rows: &mut IndexMap<K, V, RandomState>, replaced: &mut Vec<(usize, V)>, stored: usize) {
+    for (place, before) in replaced.drain(..).rev() {
+        if let Some((_, state)) = rows.get_index_mut(place) {
+            *state = before;
+        }
+    }
+    rows.truncate(stored);
+}
+
 fn once_each(places: &mut Vec<usize>) {
     places.sort_unstable();
     places.dedup();
@@ -259,6 +319,8 @@ impl<K, V> Default for Rows<K, V> {
             order: Vec::new(),
             settled: 0,
             touched: Vec::new(),
+            replaced: Vec::new(),
+            stored: 0,
         }
     }
 }

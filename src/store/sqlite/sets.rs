@@ -14,7 +14,8 @@ use crate::store::{Error, Saved};
 impl SetsStore for SqliteStore {
     fn load_sets(&mut self, requests: &[&str]) -> Result<Vec<Option<SetRow>>, Error> {
         let mut select = self.connection.prepare_cached(
-            "SELECT hold, ttl_ms, holder_id, state, finished, begun_at_ms, expires_at_ms, reason, refused_by, version
+            "SELECT hold, ttl_ms, holder_id, state, finished, begun_at_ms, expires_at_ms, reason, refused_by, version,
+                    default_ttl_ms, round
              FROM sets WHERE request_id = ?1",
         )?;
         let mut lines = self.connection.prepare_cached(
@@ -33,15 +34,15 @@ impl SetsStore for SqliteStore {
     fn save_sets(&mut self, changes: &[SetChange<'_>]) -> Result<Saved, Error> {
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO sets (request_id, hold, ttl_ms, holder_id, state, finished, begun_at_ms, expires_at_ms,
-                               reason, refused_by, version)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
+                               reason, refused_by, version, default_ttl_ms, round)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT DO NOTHING",
         )?;
         let mut insert_line = self.connection.prepare_cached(
             "INSERT INTO set_lines (request_id, workshop, seats, workshop_id) VALUES (?1, ?2, ?3, ?4)",
         )?;
         let mut update = self.connection.prepare_cached(
             "UPDATE sets SET state = ?3, finished = ?4, expires_at_ms = ?5, reason = ?6, refused_by = ?7,
-                             version = ?8
+                             version = ?8, round = ?9
              WHERE request_id = ?1 AND version = ?2",
         )?;
         let mut update_line = self.connection.prepare_cached(
@@ -64,6 +65,8 @@ impl SetsStore for SqliteStore {
                     reason,
                     refused_by,
                     after.version,
+                    after.default_ttl_ms,
+                    after.round,
                 ])?;
                 if inserted != 1 {
                     return Ok(Saved::Conflict);
@@ -82,6 +85,7 @@ impl SetsStore for SqliteStore {
                 reason,
                 refused_by,
                 after.version,
+                after.round,
             ])?;
             if updated != 1 {
                 return Ok(Saved::Conflict);
@@ -159,6 +163,8 @@ fn set_from_row(row: &Row<'_>) -> rusqlite::Result<SetRow> {
         expires_at_ms: row.get(6)?,
         refusal,
         version: row.get(9)?,
+        default_ttl_ms: row.get(10)?,
+        round: row.get(11)?,
     })
 }
 

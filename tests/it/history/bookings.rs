@@ -14,9 +14,18 @@ use crate::client::Answer;
 pub const BOOKED_CAPACITY: i64 = 12;
 
 /// Holds that end while a round lasts.
-const SHORT_MS: i64 = 30;
+pub const SHORT_MS: i64 = 30;
 /// And those that don't. So do offers.
-const LONG_MS: i64 = 600_000;
+pub const LONG_MS: i64 = 600_000;
+
+/// A request as its workshop lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct Listed {
+    pub state: State,
+    pub status: State,
+    pub seats: i64,
+    pub part_of_set: bool,
+}
 
 /// How a booked workshop is set up.
 pub fn rules(workshop: &str) -> Value {
@@ -223,28 +232,33 @@ impl fmt::Display for Booking {
     }
 }
 
-/// A workshop's status against all its requests, each of them decided and looked up.
-pub fn check_booked(workshop: &str, bookings: &[&Booking], told: &Value) -> Vec<String> {
+/// A workshop's status against all its requests, each of them decided and looked up, and the lines of sets among them.
+pub fn check_booked(workshop: &str, bookings: &[&Booking], lines: &[Listed], told: &Value) -> Vec<String> {
     let (mut accepted, mut rejected, mut accepted_seats) = (0, 0, 0);
     let (mut taken, mut held) = (0, 0);
     let mut waiting = Vec::new();
+    let mut all: Vec<(State, State, i64)> =
+        lines.iter().map(|line| (line.status, line.state, line.seats)).collect();
     for booking in bookings {
         let (Known::Decided(first), Some(state)) = (booking.first, booking.state()) else {
             return vec![format!("{booking}: not known")];
         };
-        match first.status {
+        all.push((first.status, state, booking.seats));
+    }
+    for (first, state, seats) in all {
+        match first {
             State::Accepted | State::Held => {
                 accepted += 1;
-                accepted_seats += booking.seats;
+                accepted_seats += seats;
             }
             _ => rejected += 1,
         }
         if state.takes_seats() {
-            taken += booking.seats;
+            taken += seats;
         }
         match state {
-            State::Held | State::Offered => held += booking.seats,
-            State::Waiting => waiting.push(booking.seats),
+            State::Held | State::Offered => held += seats,
+            State::Waiting => waiting.push(seats),
             _ => {}
         }
     }

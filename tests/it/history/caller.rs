@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headcount::store::bookings::State;
-
-use super::bookings::{self, Booking, Change};
+use super::bookings::{self, Booking, Change, Listed};
 use super::requests::{Known, Request};
+use super::sets::{SeatSet, SetChange};
 use super::{CALLERS, ITEMS, Replay, Rng, USERS, until_answered, user};
 use crate::client::{Answer, Client};
 
@@ -21,6 +20,7 @@ pub struct Caller {
     pairs: Vec<Pair>,
     pub requests: Vec<Request>,
     pub bookings: Vec<Booking>,
+    pub sets: Vec<SeatSet>,
     /// Workshops that it knows to be set up for bookings.
     configured: BTreeSet<String>,
     /// Answers that contradict what was known, in words.
@@ -72,6 +72,7 @@ impl Caller {
             pairs,
             requests: Vec::new(),
             bookings: Vec::new(),
+            sets: Vec::new(),
             configured: BTreeSet::new(),
             contradictions: Vec::new(),
             refusals: BTreeMap::new(),
@@ -80,12 +81,13 @@ impl Caller {
 
     /// One request; whether the service is still there.
     pub async fn step(&mut self, client: &Client, workshops: &Workshops) -> bool {
-        match self.rng.below(15) {
+        match self.rng.below(18) {
             0..6 => self.like(client).await,
             10..15 => {
                 let workshop = self.rng.pick(&workshops.booked).clone();
                 self.book(client, workshop).await
             }
+            15.. => self.take_several(client, workshops).await,
             9 if !self.requests.is_empty() => {
                 let any = self.rng.below(self.requests.len() as u64);
                 self.reserve(client, usize::try_from(any).unwrap()).await
@@ -194,6 +196,75 @@ impl Caller {
         !matches!(heard, Heard::Nothing)
     }
 
+    /// Asks for seats of several workshops at once, or confirms or cancels what it asked for before.
+    async fn take_several(&mut self, client: &Client, workshops: &Workshops) -> bool {
+        let set_up = |workshop: &&String| self.configured.contains(*workshop);
+        let set_up: Vec<String> = workshops.booked.iter().filter(set_up).cloned().collect();
+        if set_up.len() < 2 {
+            let missing = workshops.booked.iter().find(|workshop| !set_up.contains(workshop));
+            let missing = missing.expect("there are several").clone();
+            return self.book(client, missing).await;
+        }
+        let change = match self.rng.below(6) {
+            0 => SetChange::Confirm,
+            1 => SetChange::Reacquire,
+            2 => SetChange::Cancel,
+            _ => {
+                let id = format!("set-{}-{}", self.number, self.sets.len());
+                self.sets.push(SeatSet::any(&set_up, id, &mut self.rng));
+                return self.ask_for_set(client, self.sets.len() - 1).await;
+            }
+        };
+        let in_hand = (self.sets.len() as u64).min(IN_HAND);
+        if in_hand == 0 {
+            return true;
+        }
+        let index = self.sets.len() - 1 - usize::try_from(self.rng.below(in_hand)).unwrap();
+        match self.sets[index].is_decided() {
+            true => self.change_set(client, index, change).await,
+            false => self.ask_for_set(client, index).await,
+        }
+    }
+
+    async fn ask_for_set(&mut self, client: &Client, index: usize) -> bool {
+        let set = &mut self.sets[index];
+        let sent = client.try_send(hyper::Method::POST, "/reservations", set.body()).await;
+        let heard = hear(&mut self.refusals, sent);
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(set.heard(answer)),
+            Heard::PerhapsDone | Heard::Nothing if set.first == Known::NotDone => {
+                set.first = Known::PerhapsDone;
+            }
+            _ => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    async fn change_set(&mut self, client: &Client, index: usize, change: SetChange) -> bool {
+        let set = &mut self.sets[index];
+        let path = format!("{}/{}", set.path(), change.word());
+        let heard =
+            hear(&mut self.refusals, client.try_send(hyper::Method::POST, &path, change.body()).await);
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(set.heard_of(change, answer)),
+            Heard::PerhapsDone | Heard::Nothing => set.perhaps(change),
+            Heard::SurelyNotDone => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    /// Asks again for sets that are not known to be decided, and for what `replay` says of the rest.
+    pub async fn ask_again_for_sets(&mut self, client: &Client, replay: Replay, round: &str) {
+        for set in &mut self.sets {
+            let recent = set.lines.keys().any(|workshop| workshop.starts_with(round));
+            if set.is_decided() && !recent && replay != Replay::All {
+                continue;
+            }
+            let answer = until_answered(async || client.post("/reservations", set.body()).await).await;
+            self.contradictions.extend(set.heard(&answer));
+        }
+    }
+
     /// The same for bookings.
     pub async fn ask_again_for_bookings(&mut self, client: &Client, replay: Replay, round: &str) {
         let older: Vec<String> = match self.bookings.is_empty() {
@@ -211,10 +282,10 @@ impl Caller {
     }
 
     /// Takes over where the service says this caller's bookings of a workshop are; what contradicts what was known.
-    pub fn settle_bookings(&mut self, workshop: &str, told: &BTreeMap<String, State>) -> Vec<String> {
+    pub fn settle_bookings(&mut self, workshop: &str, told: &BTreeMap<String, Listed>) -> Vec<String> {
         let mine = self.bookings.iter_mut().filter(|booking| booking.workshop == workshop);
         mine.filter_map(|booking| match told.get(&booking.id) {
-            Some(state) => booking.found(*state),
+            Some(listed) => booking.found(listed.state),
             None => Some(format!("{booking}: is not listed")),
         })
         .collect()

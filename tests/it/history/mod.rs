@@ -1,6 +1,6 @@
 //! What clients of one data directory were told, and whether it is still true.
 //!
-//! [`Caller`]s like, unlike, reserve, hold, wait, confirm and cancel at random, all at once, and note every answer. Each pair of user
+//! [`Caller`]s like, unlike, reserve, hold, wait, take seats of several workshops, confirm and cancel at random, all at once, and note every answer. Each pair of user
 //! and item, and each request id, has one caller, so its last acknowledged state is known; an item has
 //! all of them, and so has a workshop. A request without an answer may have either outcome, until it is
 //! looked up. The history outlives the service that it is loaded onto.
@@ -9,6 +9,7 @@ mod bookings;
 mod caller;
 mod requests;
 mod rng;
+mod sets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +22,11 @@ use headcount::store::bookings::State;
 
 use crate::client::{Answer, Client};
 use crate::service::{Service, Setup};
-use bookings::Booking;
+use bookings::{Booking, Listed};
 use caller::{Caller, Workshops};
 use requests::Request;
 pub use rng::Rng;
+use sets::SeatSet;
 
 const CALLERS: usize = 8;
 const ITEMS: [&str; 5] = ["post", "photo", "song", "film", "book"];
@@ -143,6 +145,7 @@ impl History {
         found.extend(likes);
         if replay != Replay::DecidedOnly {
             found.extend(self.check_workshops(client).await);
+            found.extend(self.look_up_sets(client, replay).await);
             found.extend(self.look_up_bookings(client, replay).await);
         }
         found
@@ -217,6 +220,42 @@ impl History {
         found
     }
 
+    /// Sets alone: every first decision that `replay` says, every state, and every line against its set.
+    async fn look_up_sets(&mut self, client: &Client, replay: Replay) -> Vec<String> {
+        let round = format!("booked-{}-", self.round);
+        let callers = self.callers.iter_mut();
+        join_all(callers.map(|caller| caller.ask_again_for_sets(client, replay, &round))).await;
+        let mut found: Vec<String> =
+            self.callers.iter_mut().flat_map(|caller| std::mem::take(&mut caller.contradictions)).collect();
+        let started = Instant::now();
+        loop {
+            let mut wrong = Vec::new();
+            let mut listed: BTreeMap<String, BTreeMap<String, Listed>> = BTreeMap::new();
+            for set in self.callers.iter_mut().flat_map(|caller| &mut caller.sets) {
+                let recent = set.lines.keys().any(|workshop| workshop.starts_with(&round));
+                if replay == Replay::Recent && !recent {
+                    continue;
+                }
+                let told = read(client, set.path()).await.json;
+                match State::parse(told["state"].as_str().unwrap()) {
+                    Some(state) => found.extend(set.found(state)),
+                    None => wrong.push(format!("{set}: {told}")),
+                }
+                for workshop in set.lines.keys() {
+                    if !listed.contains_key(workshop) {
+                        listed.insert(workshop.clone(), list(client, workshop).await);
+                    }
+                    wrong.extend(set.check_line(workshop, listed[workshop].get(&set.id)));
+                }
+            }
+            if wrong.is_empty() || !found.is_empty() || started.elapsed() > PATIENCE {
+                found.extend(wrong);
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     async fn check_booked(&mut self, client: &Client, workshop: &str) -> Vec<String> {
         let started = Instant::now();
         loop {
@@ -225,7 +264,8 @@ impl History {
             let mut found: Vec<String> = self.callers.iter_mut().flat_map(settle).collect();
             let told = read(client, format!("/workshops/{workshop}/status")).await.json;
             let all: Vec<&Booking> = self.bookings().filter(|booking| booking.workshop == workshop).collect();
-            let sums = bookings::check_booked(workshop, &all, &told);
+            let lines: Vec<Listed> = listed.values().copied().filter(|listed| listed.part_of_set).collect();
+            let sums = bookings::check_booked(workshop, &all, &lines, &told);
             if !found.is_empty() || sums.is_empty() || started.elapsed() > PATIENCE {
                 found.extend(sums);
                 return found;
@@ -240,22 +280,35 @@ impl History {
 
     /// How many bookings were last known to be in each state.
     pub fn states(&self) -> BTreeMap<&'static str, u64> {
-        let mut states = BTreeMap::new();
-        for state in self.bookings().filter_map(Booking::state) {
-            *states.entry(state.as_str()).or_default() += 1;
-        }
-        states
+        counted(self.bookings().filter_map(Booking::state))
+    }
+
+    /// How many sets were.
+    pub fn set_states(&self) -> BTreeMap<&'static str, u64> {
+        counted(self.callers.iter().flat_map(|caller| &caller.sets).filter_map(SeatSet::state))
     }
 }
 
+fn counted(states: impl Iterator<Item = State>) -> BTreeMap<&'static str, u64> {
+    let mut counted = BTreeMap::new();
+    for state in states {
+        *counted.entry(state.as_str()).or_default() += 1;
+    }
+    counted
+}
+
 /// Every request of a workshop and where it is.
-async fn list(client: &Client, workshop: &str) -> BTreeMap<String, State> {
+async fn list(client: &Client, workshop: &str) -> BTreeMap<String, Listed> {
     let (mut all, mut cursor) = (BTreeMap::new(), String::new());
     loop {
         let page = read(client, format!("/workshops/{workshop}/reservations?limit=200{cursor}")).await.json;
         for listed in page["reservations"].as_array().unwrap() {
-            let [id, state] = ["requestId", "state"].map(|field| listed[field].as_str().unwrap());
-            all.insert(id.to_owned(), State::parse(state).unwrap());
+            let [id, state, status] =
+                ["requestId", "state", "status"].map(|field| listed[field].as_str().unwrap());
+            let [state, status] = [state, status].map(|word| State::parse(word).unwrap());
+            let (seats, part_of_set) =
+                (listed["seats"].as_i64().unwrap(), listed["partOfSet"].as_bool() == Some(true));
+            all.insert(id.to_owned(), Listed { state, status, seats, part_of_set });
         }
         match page["cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),

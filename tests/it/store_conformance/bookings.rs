@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use headcount::store::bookings::{
-    Booking, DueSeats, Event, EventKind, Filter, HolderKey, Listed, Reason, State, Terms,
+    Booking, DueLines, DueSeats, Event, EventKind, Filter, HolderKey, Listed, Reason, State, Terms,
 };
 use headcount::store::reservations::{
     Attempt, AttemptKey, ReservationChanges, Status, Workshop, WorkshopKey,
@@ -34,6 +34,8 @@ fn of(state: State, seats: i64) -> Booking {
         since_ms: NOW_MS,
         expires_at_ms: None,
         place: None,
+        set_ends_at_ms: None,
+        set_round: 0,
     }
 }
 
@@ -101,6 +103,8 @@ pub fn a_life_is_kept_as_saved<S: Store>(open: &impl Fn() -> S) {
         since_ms: NOW_MS - 5,
         expires_at_ms: Some(NOW_MS + 5),
         place: None,
+        set_ends_at_ms: None,
+        set_round: 0,
     };
     save_committed(&mut store, workshop, &[("whole", whole.clone()), ("bare", of(State::Accepted, 1))]);
     store.reopen().unwrap();
@@ -160,6 +164,44 @@ pub fn holds_end_in_the_order_of_their_times<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(due(&mut store, 9, 9), [""; 0]);
     let (_, booking) = store.due_bookings(keys[0], 10, 1).unwrap().remove(0);
     assert_eq!(booking, held(1, 10));
+}
+
+pub fn lines_whose_sets_have_ended_are_found<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    let keys = create(&mut store, &["a", "b"]);
+    let line = |set_ends_at_ms| Booking {
+        terms: Terms { hold: true, of_set: true, ..Terms::default() },
+        set_ends_at_ms,
+        set_round: 3,
+        ..of(State::Held, 1)
+    };
+    save_committed(
+        &mut store,
+        keys[0],
+        &[
+            ("third", line(Some(30))),
+            ("first", line(Some(10))),
+            ("second", line(Some(20))),
+            ("never", line(None)),
+            ("hold", held(1, 5)),
+        ],
+    );
+    save_committed(&mut store, keys[1], &[("other", line(Some(1)))]);
+    let due = |store: &mut S, now_ms, limit| {
+        let DueLines { requests, next_at_ms } = store.due_lines(keys[0], now_ms, limit).unwrap();
+        (requests.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "), next_at_ms)
+    };
+    assert_eq!(due(&mut store, 9, 9), (String::new(), Some(10)));
+    assert_eq!(due(&mut store, 20, 9), ("first second".to_owned(), Some(30)), "due at the very millisecond");
+    assert_eq!(due(&mut store, 99, 1), ("first".to_owned(), None));
+    assert_eq!(due(&mut store, 30, 9).1, None);
+    transact(&mut store, |store| {
+        let over = Booking { state: State::Expired, ..line(None) };
+        save(store, keys[0], &[("first", over.clone()), ("second", line(Some(40)))]);
+        assert_eq!(due(store, 35, 9), ("third".to_owned(), Some(40)));
+        let key = [AttemptKey { workshop: keys[0], request: "first" }];
+        assert_eq!(store.load_bookings(&key).unwrap(), [Some(over)]);
+    });
 }
 
 pub fn whoever_waits_longest_is_first_among_those_who_fit<S: Store>(open: &impl Fn() -> S) {
@@ -322,7 +364,15 @@ pub fn a_log_is_read_in_order_from_anywhere<S: Store>(open: &impl Fn() -> S) {
     transact(&mut store, |store| {
         let mut events: Vec<_> = log.iter().map(|event| (keys[0], event)).collect();
         events.push((keys[1], &elsewhere));
-        let changes = ReservationChanges { events, ..Default::default() };
+        // What happens to a request beyond its first decision happens to its life.
+        let (one, three) = (of(State::Confirmed, 2), of(State::Rejected, 5));
+        let life = |workshop, request| AttemptKey { workshop, request };
+        let bookings = vec![
+            (life(keys[0], "one"), &one),
+            (life(keys[0], "three"), &three),
+            (life(keys[1], "one"), &one),
+        ];
+        let changes = ReservationChanges { events, bookings, ..Default::default() };
         assert_eq!(store.save_reservations(&changes).unwrap(), Saved::Done);
     });
     store.reopen().unwrap();

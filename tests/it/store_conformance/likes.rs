@@ -63,6 +63,40 @@ pub fn an_item_has_one_key_from_its_creation<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(store.load_items(&["a"]).unwrap(), [Some(keys[0])]);
 }
 
+/// Also of rows that were changed, changed back, added and removed in turn, some of them twice.
+pub fn what_is_rolled_back_leaves_every_row_as_it_was<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    let item = create(&mut store, &["a"])[0];
+    let [ada, bob, eve] = ["ada", "bob", "eve"].map(|user| Membership { user, item });
+    let key = CounterKey { shard: 0, item };
+    let first = LikesChanges { added: vec![ada], ..count(0, item, None, counter(1, 1)) };
+    assert_eq!(save(&mut store, &first), Saved::Done);
+    for _ in 0..3 {
+        store.begin().unwrap();
+        let more = LikesChanges {
+            added: vec![bob, eve],
+            removed: vec![ada],
+            ..count(0, item, Some(counter(1, 1)), counter(2, 2))
+        };
+        assert_eq!(store.save_likes(&more).unwrap(), Saved::Done);
+        let again = LikesChanges {
+            added: vec![ada],
+            removed: vec![bob],
+            ..count(0, item, Some(counter(2, 2)), counter(3, 3))
+        };
+        assert_eq!(store.save_likes(&again).unwrap(), Saved::Done);
+        assert_eq!(store.load_memberships(&[ada, bob, eve]).unwrap(), [true, false, true]);
+        assert_eq!(store.load_counters(&[key]).unwrap(), [Some(counter(3, 3))]);
+        store.rollback().unwrap();
+        assert_eq!(store.load_memberships(&[ada, bob, eve]).unwrap(), [true, false, false]);
+        assert_eq!(store.load_counters(&[key]).unwrap(), [Some(counter(1, 1))]);
+    }
+    assert_eq!(save(&mut store, &add(&[eve])), Saved::Done);
+    store.reopen().unwrap();
+    assert_eq!(store.load_memberships(&[ada, bob, eve]).unwrap(), [true, false, true]);
+    assert_eq!(store.load_counters(&[key]).unwrap(), [Some(counter(1, 1))]);
+}
+
 pub fn memberships_come_and_go<S: Store>(open: &impl Fn() -> S) {
     let mut store = open();
     let keys = create(&mut store, &["a", "b"]);

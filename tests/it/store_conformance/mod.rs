@@ -32,9 +32,11 @@ macro_rules! store_conforms {
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
-                rolling_back_nothing_is_no_error, a_commit_says_whether_it_awaits_a_sync);
+                rolling_back_nothing_is_no_error, a_commit_says_whether_it_awaits_a_sync,
+                an_open_transaction_says_whether_it_has_changed_anything);
             conforms!(for_likes, $new_place, likes:
                 an_item_has_one_key_from_its_creation, memberships_come_and_go, counters_are_saved_whole,
+                what_is_rolled_back_leaves_every_row_as_it_was,
                 claiming_adds_what_is_absent_and_says_what_was_there,
                 a_row_that_changed_meanwhile_is_a_conflict, a_counter_that_changed_meanwhile_is_a_conflict,
                 versions_are_a_shards_own, changes_come_in_order_a_page_at_a_time,
@@ -52,6 +54,7 @@ macro_rules! store_conforms {
                 a_life_is_kept_as_saved,
                 seats_are_due_after_one_time_and_up_to_another,
                 holds_end_in_the_order_of_their_times,
+                lines_whose_sets_have_ended_are_found,
                 whoever_waits_longest_is_first_among_those_who_fit,
                 a_holder_has_the_seats_that_it_has_now,
                 a_name_has_one_surrogate,

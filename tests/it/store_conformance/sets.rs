@@ -13,12 +13,14 @@ fn set(state: SetState) -> SetRow {
         lines: vec![line("alpha", 2), line("beta", 1)],
         hold: true,
         ttl_ms: Some(500),
+        default_ttl_ms: Some(700),
         holder: Some(HolderKey(7)),
         state,
         finished: false,
         begun_at_ms: 10,
         expires_at_ms: (state == SetState::Held).then_some(510),
         refusal: None,
+        round: 0,
         version: 1,
     }
 }
@@ -53,11 +55,13 @@ pub fn a_set_is_kept_as_decided<S: Store>(open: &impl Fn() -> S) {
         (SetState::Confirmed, None, None),
         (SetState::Cancelled, None, None),
         (SetState::Expired, None, None),
+        (SetState::Retaking, None, None),
         (SetState::Refused, None, Some(refusal)),
     ];
     for (state, expires_at_ms, refusal) in steps {
         let before = row.version;
-        row = SetRow { state, expires_at_ms, refusal, version: before + 1, ..row };
+        let round = row.round + 1;
+        row = SetRow { state, expires_at_ms, refusal, round, version: before + 1, ..row };
         assert_eq!(save(&mut store, "set", Some(before), &row), Saved::Done);
         assert_eq!(load(&mut store, "set").as_ref(), Some(&row));
     }
@@ -114,6 +118,8 @@ fn line(holder: Option<HolderKey>) -> Booking {
         since_ms: 10,
         expires_at_ms: None,
         place: None,
+        set_ends_at_ms: None,
+        set_round: 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Begin, commit, roll back, reopen.
 
-use headcount::store::{Durability, Store};
+use headcount::store::likes::{LikesChanges, Membership};
+use headcount::store::{Durability, Saved, Store};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -82,4 +83,27 @@ pub fn a_commit_says_whether_it_awaits_a_sync<S: Store>(open: &impl Fn() -> S) {
     store.reopen().unwrap();
     store.syncer().unwrap().sync().unwrap();
     assert!(store.load_items(&["a"]).unwrap()[0].is_some());
+}
+
+pub fn an_open_transaction_says_whether_it_has_changed_anything<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    assert!(!store.has_changed());
+    let item = store.create_items(&["a"]).unwrap()[0];
+    assert!(store.has_changed());
+    store.rollback().unwrap();
+    store.begin().unwrap();
+    store.load_items(&["a"]).unwrap();
+    store.load_memberships(&[Membership { user: "ada", item }]).unwrap();
+    assert!(!store.has_changed(), "reading is no change, and what was rolled back is none");
+    store.mark_time(NOW_MS).unwrap();
+    assert!(store.has_changed());
+    store.commit(NOW_MS).unwrap();
+    store.begin().unwrap();
+    store.mark_time(NOW_MS - 1).unwrap();
+    assert!(!store.has_changed(), "it is later than that already");
+    let added = LikesChanges { added: vec![Membership { user: "ada", item }], ..LikesChanges::default() };
+    assert_eq!(store.save_likes(&added).unwrap(), Saved::Done);
+    assert!(store.has_changed(), "wherever it goes");
+    store.rollback().unwrap();
 }
