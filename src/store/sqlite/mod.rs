@@ -1,10 +1,12 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
 mod bookings;
+mod history;
 mod journal;
 mod likes;
 pub mod open;
 mod pending;
+mod ranking;
 mod removal;
 mod reservations;
 mod rooms;
