@@ -245,7 +245,7 @@ async fn what_was_told_last_is_what_is_read() {
     for n in 0..60 {
         let item = format!("post-{}", n % ITEMS);
         match n % 5 {
-            4 => client.unlike(&item, &format!("user-{}", n - 12)).await,
+            4 => client.unlike(&item, &format!("user-{}", n.saturating_sub(12))).await,
             3 if n % 15 == 3 => client.delete(&format!("/likes/{item}")).await,
             _ => client.like(&item, &format!("user-{n}")).await,
         };
