@@ -203,6 +203,9 @@ async fn a_deleted_item_has_no_past() {
     }
     assert_eq!(client.rolled_up("post").await, 9);
     later(&service, HOUR_MS as u32).await;
+    client.like("post", "ada").await;
+    assert_eq!(client.rolled_up("post").await, 10);
+    later(&service, HOUR_MS as u32).await;
     client.delete("/likes/post").await;
     let nothing = history(client, "post", "step=hour").await;
     assert!(buckets(&nothing).iter().all(|(_, gained, total)| (*gained, *total) == (0, 0)), "{nothing}");

@@ -57,12 +57,14 @@ async fn a_run_is_one_event_however_many_likes_it_carries() {
     const LIKES: i64 = 400;
     let service = Setup::new().with("rollup.page_items", 1).with("likes.shards", 5).start();
     let client = &service.client;
-    let mut stream = listen(&service, "post").await;
     let users: Vec<String> = (0..LIKES).map(|user| format!("user-{user}")).collect();
+    // An item that is older and comes before the other one, where it changes, too: on a page of its own.
+    join_all(users.iter().take(20).map(|user| client.like("other", user))).await;
+    let mut stream = listen(&service, "post").await;
     let liking = async {
         for some in users.chunks(20) {
             join_all(some.iter().map(|user| client.like("post", user))).await;
-            join_all(some.iter().take(5).map(|user| client.like("other", user))).await;
+            join_all(some.iter().take(2).map(|user| client.like("other", user))).await;
         }
     };
     let listening = async {
