@@ -41,6 +41,9 @@ const ROLLUP_ITEMS: &str = "headcount_rollup_changed_items_total";
 const ROLLUP_LAG: &str = "headcount_rollup_lag_seconds";
 const ROLLUP_FAILURES: &str = "headcount_rollup_failures_total";
 const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
+const LIVE_LISTENERS: &str = "headcount_likes_listeners";
+const LIVE_EVENTS: &str = "headcount_likes_events_total";
+const LIVE_ENCODED: &str = "headcount_likes_events_encoded_total";
 const LOG_DROPPED: &str = "headcount_log_lines_dropped_total";
 
 const ROOMS: &str = "headcount_rooms";
@@ -107,6 +110,9 @@ fn describe() {
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
     describe_counter!(ROLLUP_FAILURES, Unit::Count, "Roll-up runs that did not finish.");
     describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
+    describe_gauge!(LIVE_LISTENERS, Unit::Count, "Open streams of live totals.");
+    describe_counter!(LIVE_EVENTS, Unit::Count, "Events that streams of live totals took.");
+    describe_counter!(LIVE_ENCODED, Unit::Count, "Events made for them: one for all listeners of an item.");
     describe_gauge!(ROOMS, Unit::Count, "Rooms, by whether their actor is in memory.");
     describe_gauge!(ROOM_CONNECTIONS, Unit::Count, "Connections to rooms, by kind.");
     describe_counter!(
@@ -390,6 +396,27 @@ impl RollupMetrics {
     pub fn ran(&self, changed_items: usize, took: Duration) {
         self.seconds.record(took.as_secs_f64());
         self.changed_items.increment(changed_items as u64);
+    }
+}
+
+/// Live totals'.
+#[derive(Debug)]
+pub struct LiveMetrics {
+    /// Open streams.
+    pub listeners: Gauge,
+    /// Events taken by streams.
+    pub events: Counter,
+    /// Events made.
+    pub encoded: Counter,
+}
+
+impl Default for LiveMetrics {
+    fn default() -> Self {
+        Self {
+            listeners: gauge!(LIVE_LISTENERS),
+            events: counter!(LIVE_EVENTS),
+            encoded: counter!(LIVE_ENCODED),
+        }
     }
 }
 

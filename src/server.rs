@@ -25,6 +25,7 @@ use crate::http::auth::Keys;
 use crate::http::observe::Routes;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
+use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
 use crate::metrics::ConnectionMetrics;
 use crate::partition::Workers;
@@ -35,6 +36,7 @@ use crate::reservations::sweeper;
 use crate::rooms::Rooms;
 use crate::store;
 use crate::store::SummaryStore;
+use crate::store::history::Kept;
 use crate::store::sqlite::summary::SqliteSummary;
 use crate::usage::stored::Measured;
 
@@ -131,6 +133,13 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let progress = summary_store.progress(manifest.shards)?;
     let patience = Duration::from_millis(config.server.request_timeout_ms);
     let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress, patience);
+    let kept = Kept {
+        minutes: config.rollup.history_minutes,
+        hours: config.rollup.history_hours,
+        days: config.rollup.history_days,
+        ranked: config.rollup.trending_items,
+    };
+    let past = Past::new(summary_store.reader()?, summary.clone(), kept, patience)?;
     let stop_rollup = CancellationToken::new();
     let start = rollup::Start {
         shards: shards.clone(),
@@ -139,6 +148,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         progress,
         clock: clock.clone(),
         page_items: config.rollup.page_items,
+        kept,
         patience,
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
@@ -165,6 +175,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         shards,
         rollup,
         summary,
+        past,
         workshops: partitions.workshops.clone(),
         sets: partitions.sets.clone(),
         rooms: rooms.clone(),

@@ -54,6 +54,13 @@ impl Config {
             );
             refuse("reservations.hold_ttl_ms", number(reservations.hold_ttl_ms), why);
         }
+        if self.rollup.trending_items < self.likes.max_trending {
+            let why = format!(
+                "must be at least {}",
+                beside(sources, "likes.max_trending", self.likes.max_trending)
+            );
+            refuse("rollup.trending_items", number(self.rollup.trending_items), why);
+        }
         let rooms = &self.rooms;
         if rooms.ping_interval_ms >= rooms.idle_timeout_ms {
             let why =
@@ -163,6 +170,17 @@ mod tests {
         assert_eq!(
             refusal(|config| config.mailbox.actor_capacity = 8_193),
             "built-in: mailbox.actor_capacity = 8193: must be at most mailbox.capacity = 8192 (built-in)"
+        );
+    }
+
+    #[test]
+    fn an_answer_never_holds_more_than_is_ranked() {
+        assert_eq!(refusal(|config| config.likes.max_trending = 10_000), "");
+        let more =
+            |config: &mut Config| (config.likes.max_trending, config.rollup.trending_items) = (501, 500);
+        assert_eq!(
+            refusal(more),
+            "built-in: rollup.trending_items = 500: must be at least likes.max_trending = 501 (built-in)"
         );
     }
 

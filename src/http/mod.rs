@@ -2,7 +2,7 @@
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
-//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`] and [`rooms`]
+//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`], [`live_totals`], [`history`] and [`rooms`]
 //! ask a feature and word its answer; [`usage`] tells what it cost; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
@@ -15,7 +15,9 @@ mod deleted;
 mod events;
 mod fields;
 mod health;
+mod history;
 mod likes;
+mod live_totals;
 mod noop;
 pub mod observe;
 pub mod openapi;

@@ -95,7 +95,8 @@ pub(super) enum Refusals {
     components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
         schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::From, schema::EventId,
-        super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson)),
+        super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson,
+        schema::Step, schema::Window, schema::TrendingLimit)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
@@ -145,6 +146,9 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("Lines", RefOr::T(Schema::Array(lines))) => lines.max_items = Some(limits.max_lines_per_set),
             ("PageLimit", RefOr::T(Schema::Object(limit))) => {
                 limit.maximum = Some(Number::UInt(limits.max_page as usize));
+            }
+            ("TrendingLimit", RefOr::T(Schema::Object(limit))) => {
+                limit.maximum = Some(Number::UInt(limits.max_trending as usize));
             }
             ("Room", RefOr::T(Schema::Object(room))) => room.max_length = Some(limits.max_room_bytes),
             ("Member", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_member_bytes),

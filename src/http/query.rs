@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::fields::LATEST_MS;
 use super::problem::Problem;
 use crate::names::decode_segment;
 
@@ -59,6 +60,18 @@ impl<'a> Query<'a> {
                 limit.ok_or_else(invalid)
             }
         }
+    }
+
+    /// A time, in ms since 1970.
+    pub(super) fn time(&self, name: &'static str) -> Result<Option<i64>, Problem> {
+        let invalid = || {
+            let detail = format!("`{name}` is a whole number of milliseconds from 0 to {LATEST_MS}");
+            Problem::bad_request("invalid_query", detail).of_field(name)
+        };
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        let time = text.parse().ok().filter(|time| plain && (0..=LATEST_MS).contains(time));
+        time.map(Some).ok_or_else(invalid)
     }
 
     /// A flag: `true`, `false`, or absent for false.

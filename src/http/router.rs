@@ -20,11 +20,12 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    bookings, changes, deleted, events, health, likes, noop, openapi, path, reservations, rooms, sets, usage,
-    workshops,
+    bookings, changes, deleted, events, health, history, likes, live_totals, noop, openapi, path,
+    reservations, rooms, sets, usage, workshops,
 };
 use crate::config::{Config, Namespaces};
 use crate::likes::Shards;
+use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::partition::Clock;
 use crate::reservations::{Sets, Workshops};
@@ -44,6 +45,8 @@ pub struct Shared {
     pub rollup: Rollup,
     /// Rolled-up totals.
     pub summary: Summary,
+    /// What became of them.
+    pub past: Past,
     /// The reservation actors.
     pub workshops: Workshops,
     /// Several of them at once.
@@ -83,6 +86,12 @@ pub struct Limits {
     pub max_item_bytes: usize,
     pub max_user_bytes: usize,
     pub max_items_per_read: usize,
+    /// `likes.max_event_streams`
+    pub max_total_streams: usize,
+    /// `likes.event_keepalive_ms`
+    pub total_keepalive: Duration,
+    pub max_history_buckets: usize,
+    pub max_trending: u32,
     pub max_seats_per_request: u32,
     pub max_capacity: u32,
     pub max_hold_ms: u64,
@@ -108,6 +117,10 @@ impl From<&Config> for Limits {
             max_item_bytes: config.likes.max_item_bytes,
             max_user_bytes: config.likes.max_user_bytes,
             max_items_per_read: config.likes.max_items_per_read,
+            max_total_streams: config.likes.max_event_streams,
+            total_keepalive: Duration::from_millis(config.likes.event_keepalive_ms),
+            max_history_buckets: config.likes.max_history_buckets,
+            max_trending: config.likes.max_trending,
             max_seats_per_request: config.reservations.max_seats_per_request,
             max_capacity: config.reservations.max_capacity,
             max_hold_ms: config.reservations.max_hold_ms,
@@ -154,6 +167,7 @@ pub fn public(app: &App, config: &Config) -> Router {
     let mut router = router.route("/openapi.json", get(serve_document));
     for (name, namespace) in [
         ("likes", &namespaces.likes),
+        ("trending", &namespaces.likes),
         ("workshops", &namespaces.workshops),
         ("reservations", &namespaces.workshops),
     ] {
@@ -185,6 +199,9 @@ fn of_likes() -> OpenApiRouter<App> {
         .routes(routes!(likes::totals))
         .routes(routes!(likes::total, likes::post_like, likes::delete))
         .routes(routes!(likes::like, likes::unlike, likes::liked))
+        .routes(routes!(live_totals::stream))
+        .routes(routes!(history::history))
+        .routes(routes!(history::trending))
 }
 
 fn of_workshops() -> OpenApiRouter<App> {

@@ -8,6 +8,7 @@ use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, 
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::store::bookings::{Reason, State};
+use crate::store::history;
 
 #[derive(Debug)]
 pub(super) struct Item;
@@ -52,12 +53,21 @@ pub(super) struct MessageId;
 pub(super) struct Position;
 #[derive(Debug)]
 pub(super) struct AnyJson;
+#[derive(Debug)]
+pub(super) struct Step;
+#[derive(Debug)]
+pub(super) struct Window;
+#[derive(Debug)]
+pub(super) struct TrendingLimit;
 
 impl ToSchema for Room {}
 impl ToSchema for Member {}
 impl ToSchema for MessageId {}
 impl ToSchema for Position {}
 impl ToSchema for AnyJson {}
+impl ToSchema for Step {}
+impl ToSchema for Window {}
+impl ToSchema for TrendingLimit {}
 impl ToSchema for Item {}
 impl ToSchema for Items {}
 impl ToSchema for User {}
@@ -192,6 +202,24 @@ impl PartialSchema for PageLimit {
     }
 }
 
+impl PartialSchema for TrendingLimit {
+    fn schema() -> RefOr<Schema> {
+        number(1, 10, "A number of items, at most `likes.max_trending`").into()
+    }
+}
+
+impl PartialSchema for Step {
+    fn schema() -> RefOr<Schema> {
+        step().into()
+    }
+}
+
+impl PartialSchema for Window {
+    fn schema() -> RefOr<Schema> {
+        window().into()
+    }
+}
+
 impl PartialSchema for Holder {
     fn schema() -> RefOr<Schema> {
         let description = "The person whom seats are for. Its UTF-8 has at most `reservations.max_holder_bytes` bytes, \
@@ -276,6 +304,14 @@ fn word(words: &[&'static str], description: &str) -> Object {
         .build()
 }
 
+pub(super) fn step() -> Object {
+    word(&history::Step::ALL.map(history::Step::word), "The length of a bucket")
+}
+
+pub(super) fn window() -> Object {
+    word(&super::history::windows(), "How far back gains count; of `all` it is totals that count")
+}
+
 pub(super) fn healthy() -> Object {
     word(&["ok", "ready"], "`ok` of `/health`, `ready` of `/ready`")
 }
@@ -350,6 +386,7 @@ pub(super) fn error() -> Object {
         "request_timeout",
         "room_full",
         "still_waiting",
+        "too_many_buckets",
         "too_many_connections",
         "unauthorized",
         "unavailable",

@@ -6,6 +6,7 @@
 //! states what every store must do.
 
 pub mod bookings;
+pub mod history;
 pub mod likes;
 pub mod reservations;
 pub mod rooms;

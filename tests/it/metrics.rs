@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 40] = [
+const METRICS: [(&str, &str, &[&str]); 43] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_batch_commands", "histogram", &["partition"]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
@@ -21,6 +21,9 @@ const METRICS: [(&str, &str, &[&str]); 40] = [
     ("headcount_http_connections_refused_total", "counter", &["listener"]),
     ("headcount_http_request_seconds", "histogram", &["route"]),
     ("headcount_http_requests_total", "counter", &["method", "route", "status"]),
+    ("headcount_likes_events_encoded_total", "counter", &[]),
+    ("headcount_likes_events_total", "counter", &[]),
+    ("headcount_likes_listeners", "gauge", &[]),
     ("headcount_likes_total", "counter", &["outcome"]),
     ("headcount_log_lines_dropped_total", "counter", &[]),
     ("headcount_mailbox_depth", "gauge", &["partition"]),

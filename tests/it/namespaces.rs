@@ -128,6 +128,9 @@ async fn likes_that_are_declared_deleted_are_gone_with_their_totals_and_workshop
             (Method::GET, "/likes/item-0"),
             (Method::POST, "/likes/item-0"),
             (Method::DELETE, "/likes/item-0"),
+            (Method::GET, "/likes/item-0/events"),
+            (Method::GET, "/likes/item-0/history?step=hour"),
+            (Method::GET, "/trending"),
             (Method::PUT, "/likes/item-0/users/user-1"),
         ];
         assert_gone(&service.client, &gone).await;

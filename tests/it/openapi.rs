@@ -15,12 +15,14 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: [(&str, &[&str]); 28] = [
+const ROUTES: [(&str, &[&str]); 31] = [
     ("/health", &["get"]),
     ("/join", &["post"]),
     ("/leave", &["post"]),
     ("/likes", &["get"]),
     ("/likes/{item}", &["delete", "get", "post"]),
+    (ITEM_EVENTS, &["get"]),
+    ("/likes/{item}/history", &["get"]),
     ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
     ("/ready", &["get"]),
     ("/reservations", &["post"]),
@@ -35,6 +37,7 @@ const ROUTES: [(&str, &[&str]); 28] = [
     ("/rooms/{room}/send", &["post"]),
     (SOCKET, &["get"]),
     ("/send", &["post"]),
+    ("/trending", &["get"]),
     ("/workshops", &["get"]),
     ("/workshops/{workshop}", &["delete", "get", "put"]),
     (EVENTS, &["get"]),
@@ -48,6 +51,7 @@ const ROUTES: [(&str, &[&str]); 28] = [
 
 /// Streams without an end, which the fuzzer would wait for.
 const EVENTS: &str = "/workshops/{workshop}/events";
+const ITEM_EVENTS: &str = "/likes/{item}/events";
 const ROOM_EVENTS: &str = "/rooms/{room}/events";
 /// No fuzzer of HTTP speaks what comes after the switch, and without asking for it all it gets is 426.
 const SOCKET: &str = "/rooms/{room}/socket";
@@ -99,13 +103,14 @@ fn fuzz(setup: &Setup, service: &Service, requests: u32, arguments: &[&str]) {
         // or a total of 0.
         .arg("--exclude-checks=use_after_free")
         .arg(format!("--exclude-path={EVENTS}"))
+        .arg(format!("--exclude-path={ITEM_EVENTS}"))
         .arg(format!("--exclude-path={ROOM_EVENTS}"))
         .arg(format!("--exclude-path={SOCKET}"))
         // A slow machine is no finding.
         .args(["--suppress-health-check=all", "--request-timeout=60"])
         .arg(format!("--max-examples={requests}"))
         .args(arguments));
-    let operations: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum::<usize>() - 3;
+    let operations: usize = ROUTES.iter().map(|(_, methods)| methods.len()).sum::<usize>() - 4;
     assert!(report.contains(&format!("Tested: {operations}")), "{report}");
     // Warnings are about cases that tell little, such as bookings which were never there; no finding is allowed.
     let counts = report.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();

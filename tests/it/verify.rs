@@ -140,6 +140,48 @@ const DAMAGES: &[Damage] = &[
         &["item ghost, shard 1", "no such counter"],
     ),
     damage(
+        "a gain changed",
+        SUMMARY,
+        "UPDATE trending SET gain = gain + 1 WHERE item = 'post' AND span = 3",
+        &["summary, item post", "ranked with a total of 41, and the total is 40"],
+    ),
+    damage(
+        "the beginning of a gain changed",
+        SUMMARY,
+        "UPDATE trending SET base = base + 1, gain = gain - 1 WHERE item = 'post' AND span = 1",
+        &["summary, item post", "counted from 1, its history has 0 there"],
+    ),
+    damage(
+        "a history of nothing",
+        SUMMARY,
+        "INSERT INTO history VALUES ('ghost', 480000, 3, 5, NULL)",
+        &["item ghost", "its history has 1 hours, and it has no total"],
+    ),
+    damage(
+        "a history lost",
+        SUMMARY,
+        "DELETE FROM history WHERE item = 'other'",
+        &["summary, item other", "counted from 0, its history has nothing there"],
+    ),
+    damage(
+        "a history shifted",
+        SUMMARY,
+        "UPDATE history SET opening = opening + 1 WHERE item = 'post'",
+        &["summary, item post", "counted from 0, its history has 1 there"],
+    ),
+    damage(
+        "minutes that are none",
+        SUMMARY,
+        "UPDATE history SET minutes = x'3D00' WHERE item = 'post'",
+        &["summary, item post", "of its history is not what it must be"],
+    ),
+    damage(
+        "a day that begins in its middle",
+        SUMMARY,
+        "UPDATE history SET detail = 3, minutes = NULL, hour = hour / 24 * 24 + 5 WHERE item = 'post'",
+        &["summary, item post", "of its history is not what it must be"],
+    ),
+    damage(
         "reserved changed",
         P0,
         "UPDATE workshops SET reserved = reserved - 1 WHERE reserved > 0",

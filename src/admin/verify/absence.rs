@@ -58,7 +58,13 @@ impl Namespace {
 
     fn summary_tables(self) -> &'static [Rows] {
         match self {
-            Self::Likes => &[("summary", "summary"), ("deletions", "deletions")],
+            Self::Likes => &[
+                ("summary", "summary"),
+                ("history", "history"),
+                ("trending", "trending"),
+                ("trending", "trending_missed"),
+                ("deletions", "deletions"),
+            ],
             Self::Workshops | Self::Rooms => &[],
         }
     }

@@ -12,7 +12,7 @@ use crate::store::Error;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::snapshot;
 
-/// A snapshot of the summary.
+/// The summary, in the snapshot that it was opened with.
 pub(super) struct SummaryAudit {
     connection: Connection,
     watermarks: HashMap<u32, i64>,
@@ -24,7 +24,6 @@ type Key = (u32, i64);
 
 impl SummaryAudit {
     pub(super) fn begin(connection: Connection) -> Result<Self, Error> {
-        connection.execute_batch("BEGIN")?;
         let watermarks = connection
             .prepare("SELECT shard, version FROM watermarks")?
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -34,6 +33,10 @@ impl SummaryAudit {
             .query_map([], |row| row.get(0))?
             .collect::<Result<_, _>>()?;
         Ok(Self { connection, watermarks, deletions })
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     fn part(&self, item: &str, shard: u32) -> Result<Option<i64>, Error> {

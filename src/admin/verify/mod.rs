@@ -6,6 +6,7 @@
 //! above the summary's watermark has not changed since, so the two must agree; newer ones are pending.
 
 mod absence;
+mod history;
 mod likes;
 mod report;
 mod reservations;
@@ -21,7 +22,7 @@ use rusqlite::Connection;
 use crate::data_dir::{self, Manifest, partition_file, summary_file};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
-use crate::store::sqlite::open::{open_for_reading, snapshot};
+use crate::store::sqlite::open::snapshot;
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 pub use absence::Namespace;
 use likes::SummaryAudit;
@@ -104,7 +105,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
     let manifest = read_manifest(path)?;
     let mut report = Report::default();
     let file = summary_file(path);
-    let summary = in_file(&file, || SummaryAudit::begin(open_for_reading(&file, &SUMMARY_SCHEMA)?))?;
+    let summary = in_file(&file, || SummaryAudit::begin(snapshot(&file, &SUMMARY_SCHEMA)?))?;
     let mut sets = SetsAudit::default();
     for partition in 0..manifest.partitions {
         let file = partition_file(path, partition);
@@ -120,6 +121,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
     }
     sets.audit(&mut report);
     in_file(&file, || summary.audit(&manifest, path, &mut report))?;
+    in_file(&file, || history::audit(summary.connection(), &mut report))?;
     Ok(report)
 }
 

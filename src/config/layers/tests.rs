@@ -107,7 +107,8 @@ fn an_error_names_source_key_value_and_what_is_allowed() {
     assert_eq!(
         load("", &[("HEADCOUNT__LIKES__SHRDS", "4")], &[]).unwrap_err(),
         "environment HEADCOUNT__LIKES__SHRDS: likes.shrds is not a setting; \
-         allowed here: shards, max_item_bytes, max_user_bytes, max_items_per_read"
+         allowed here: shards, max_item_bytes, max_user_bytes, max_items_per_read, max_event_streams, \
+         event_keepalive_ms, max_history_buckets, max_trending"
     );
     assert_eq!(
         load("", &[], &[listen("localhost:1")]).unwrap_err(),

@@ -15,11 +15,29 @@ pub struct Likes {
     pub max_user_bytes: usize,
     /// Most items that one request may ask about. 1 to 10,000.
     pub max_items_per_read: usize,
+    /// Most streams of live totals open at once. 0 to 1,000,000.
+    pub max_event_streams: usize,
+    /// Milliseconds after which a silent stream of live totals sends a comment, so that nobody in between takes it for
+    /// dead. 10 to 600,000.
+    pub event_keepalive_ms: u64,
+    /// Most buckets of an item's history in one answer. 1 to 100,000.
+    pub max_history_buckets: usize,
+    /// Most items of a ranking in one answer. 1 to 10,000.
+    pub max_trending: u32,
 }
 
 impl Default for Likes {
     fn default() -> Self {
-        Self { shards: None, max_item_bytes: 128, max_user_bytes: 128, max_items_per_read: 200 }
+        Self {
+            shards: None,
+            max_item_bytes: 128,
+            max_user_bytes: 128,
+            max_items_per_read: 200,
+            max_event_streams: 5_000,
+            event_keepalive_ms: 15_000,
+            max_history_buckets: 1_500,
+            max_trending: 100,
+        }
     }
 }
 
@@ -29,6 +47,10 @@ impl Likes {
         ("max_item_bytes", whole(1, 1_024)),
         ("max_user_bytes", whole(1, 1_024)),
         ("max_items_per_read", whole(1, 10_000)),
+        ("max_event_streams", whole(0, 1_000_000)),
+        ("event_keepalive_ms", whole(10, 600_000)),
+        ("max_history_buckets", whole(1, 100_000)),
+        ("max_trending", whole(1, 10_000)),
     ];
 }
 
@@ -43,11 +65,28 @@ pub struct Rollup {
     pub page_items: u32,
     /// Items whose totals are kept in memory for reads. 1 to 10,000,000.
     pub cache_items: usize,
+    /// Minutes of history that are kept of an item, the one that has begun among them. 120 to 10,080 (a week).
+    pub history_minutes: u32,
+    /// Hours, likewise. 192 (eight days) to 8,784 (a year).
+    pub history_hours: u32,
+    /// Days, likewise. 1 to 36,600.
+    pub history_days: u32,
+    /// Items that are ranked in each window, of those that changed in it. 100 to 1,000,000, and at least
+    /// `likes.max_trending`.
+    pub trending_items: u32,
 }
 
 impl Default for Rollup {
     fn default() -> Self {
-        Self { schedule: "* * * * * *".to_owned(), page_items: 1_000, cache_items: 100_000 }
+        Self {
+            schedule: "* * * * * *".to_owned(),
+            page_items: 1_000,
+            cache_items: 100_000,
+            history_minutes: 1_440,
+            history_hours: 744,
+            history_days: 400,
+            trending_items: 10_000,
+        }
     }
 }
 
@@ -56,6 +95,10 @@ impl Rollup {
         ("schedule", Rule::Text { min: 1, max: 256 }),
         ("page_items", whole(1, 100_000)),
         ("cache_items", whole(1, 10_000_000)),
+        ("history_minutes", whole(120, 10_080)),
+        ("history_hours", whole(192, 8_784)),
+        ("history_days", whole(1, 36_600)),
+        ("trending_items", whole(100, 1_000_000)),
     ];
 }
 

@@ -2,8 +2,11 @@
 //!
 //! One task runs it ([`task`]), one run at a time ([`run`]); a cron schedule only knocks ([`schedule`]).
 //! What it writes is absolute, so that carrying something twice changes nothing, and it remembers how
-//! far it has come in the same transaction as the totals. Readers get [`Summary`].
+//! far it has come in the same transaction as the totals. Readers get [`Summary`]; those who listen are told by
+//! [`live`]; what became of totals over time is [`past`].
 
+pub mod live;
+pub mod past;
 mod run;
 pub mod schedule;
 mod summary;

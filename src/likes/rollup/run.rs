@@ -9,6 +9,7 @@ use super::Summary;
 use crate::likes::command::Changes;
 use crate::likes::{ItemId, Shards};
 use crate::partition::{Clock, Refusal};
+use crate::store::history::{Change, ChangedTotals, Kept, Step};
 use crate::store::likes::{ChangePosition, ItemKey};
 use crate::store::summary::{Progress, SummaryRow, SummaryStore};
 use crate::store::{self};
@@ -33,6 +34,10 @@ pub(super) struct Runner<S> {
     pub progress: Progress,
     /// `rollup.page_items`: counters read from a shard at a time, which bounds a run's memory.
     pub page_items: u32,
+    /// How much of the past is kept.
+    pub kept: Kept,
+    /// The minute that the past was last tidied up for; nothing gets too old before the next.
+    pub tidied: Option<i64>,
 }
 
 /// How far the run has read one shard.
@@ -50,7 +55,7 @@ impl<S: SummaryStore> Runner<S> {
     /// Carries everything acknowledged before now; how many items' totals were stored. Writes nothing
     /// when nothing changed.
     pub(super) async fn run(&mut self) -> Result<usize, Error> {
-        let as_of_ms = self.clock.now_ms();
+        let began_ms = self.clock.now_ms();
         let mut readings: Vec<Reading> = (0..)
             .zip(&self.progress.watermarks)
             .map(|(shard, version)| Reading::after(shard, *version))
@@ -67,12 +72,12 @@ impl<S: SummaryStore> Runner<S> {
             let run = self.progress.run + u64::from(!parts.is_empty());
             // Until its last page a run has not counted what it is to claim; a restart must not claim it either.
             let last = readings.iter().all(|reading| reading.done);
-            let as_of_ms = if last { as_of_ms } else { self.progress.as_of_ms };
+            let as_of_ms = if last { began_ms } else { self.progress.as_of_ms };
             let progress = Progress { run, as_of_ms, watermarks };
-            self.store_parts(parts, &progress).await?;
+            self.store_parts(parts, &progress, began_ms).await?;
             self.progress = progress;
         }
-        self.summary.now_as_of(as_of_ms);
+        self.summary.now_as_of(began_ms);
         Ok(stored)
     }
 
@@ -101,19 +106,29 @@ impl<S: SummaryStore> Runner<S> {
         Ok(parts)
     }
 
-    async fn store_parts(&self, parts: Parts, progress: &Progress) -> Result<(), Error> {
+    async fn store_parts(&self, parts: Parts, progress: &Progress, at_ms: i64) -> Result<(), Error> {
         let (store, summary, progress) = (Arc::clone(&self.store), self.summary.clone(), progress.clone());
+        let ranked = self.kept.ranked;
         let write = move || {
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
             let names: Vec<&str> = parts.keys().map(String::as_str).collect();
             let earlier = store.load(&names)?;
+            let before: Vec<i64> =
+                earlier.iter().map(|row| row.as_ref().map_or(0, |row| row.total)).collect();
             let rows: Vec<(&str, SummaryRow)> = parts
                 .iter()
                 .zip(earlier)
                 .map(|((item, parts), row)| (item.as_str(), add_up(row, parts, &progress)))
                 .collect();
+            let items: Vec<Change<'_>> = rows
+                .iter()
+                .zip(before)
+                .map(|((item, row), before)| Change { item, before, total: row.total })
+                .filter(|change| change.before != change.total)
+                .collect();
+            let changes = ChangedTotals { at_ms, items: &items, ranked };
             let cached = rows.iter().map(|(item, row)| (*item, Some((row.total, row.version))));
-            summary.change(|| store.save(&rows, &progress), cached, progress.run)
+            summary.change(|| store.save(&rows, &progress, &changes), cached, progress.run)
         };
         Ok(tokio::task::spawn_blocking(write).await.map_err(|_| Error::Writer)??)
     }
@@ -149,20 +164,42 @@ impl<S: SummaryStore> Runner<S> {
         let deleted = self.shards.delete(item, deletion).await?;
         let parts = self.shards.parts(item).await?;
         let run = self.progress.run + 1;
+        let (at_ms, ranked) = (self.clock.now_ms(), self.kept.ranked);
+        let total: i64 = parts.iter().sum();
         self.write({
             let item = item.clone();
             move |store, summary| {
-                let total = parts.iter().sum();
                 let row =
                     parts.iter().any(|part| *part != 0).then_some(SummaryRow { total, version: run, parts });
                 let cached = row.as_ref().map(|row| (row.total, row.version));
-                let write = || store.finish_deletion(item.as_str(), row.as_ref(), run);
+                let now = ChangedTotals { at_ms, items: &[], ranked };
+                let write = || store.finish_deletion(item.as_str(), row.as_ref(), run, &now);
                 summary.change(write, std::iter::once((item.as_str(), cached)), run)
             }
         })
         .await?;
         self.progress.run = run;
+        if deleted {
+            self.summary.deleted(item, total, run);
+        }
         Ok(deleted)
+    }
+
+    /// Moves the windows of rankings on and removes buckets that are too old, at most `rows` at a time; whether there
+    /// may be more to do. Looks for them once a minute.
+    pub(super) async fn tidy(&mut self, rows: u32) -> Result<bool, Error> {
+        let now_ms = self.summary.as_of_ms();
+        let minute = Some(Step::Minute.bucket(now_ms));
+        if self.tidied == minute {
+            return Ok(false);
+        }
+        let (store, kept) = (Arc::clone(&self.store), self.kept);
+        let tidy = move || store.lock().unwrap_or_else(PoisonError::into_inner).tidy(now_ms, &kept, rows);
+        let more = tokio::task::spawn_blocking(tidy).await.map_err(|_| Error::Writer)??;
+        if !more {
+            self.tidied = minute;
+        }
+        Ok(more)
     }
 
     async fn write(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use tokio::sync::Semaphore;
 
+use super::live::{Listener, Live};
 use crate::likes::types::ItemId;
 use crate::partition::Refusal;
 use crate::store;
@@ -41,6 +42,7 @@ struct Inner {
     filling: RwLock<()>,
     run: AtomicU64,
     as_of_ms: AtomicI64,
+    live: Live,
     /// `server.request_timeout_ms`
     patience: Duration,
 }
@@ -56,6 +58,7 @@ impl Summary {
             filling: RwLock::new(()),
             run: AtomicU64::new(progress.run),
             as_of_ms: AtomicI64::new(progress.as_of_ms),
+            live: Live::default(),
             patience,
         }))
     }
@@ -86,6 +89,21 @@ impl Summary {
         Ok(found.into_iter().map(answer).collect())
     }
 
+    /// Listens to an item, unless `most` listen to something already.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn listen(&self, item: &ItemId, most: usize) -> Result<Option<Listener>, Refusal> {
+        // Before the total is read: what changes in between is heard of.
+        let Some(mut listener) = self.0.live.listen(item.shared(), most) else { return Ok(None) };
+        let read = async {
+            let now = self.get(std::slice::from_ref(item)).await?;
+            now.first().copied().ok_or(Refusal::Unavailable)
+        };
+        listener.begin(self.as_of_ms(), read).await?;
+        Ok(Some(listener))
+    }
+
     async fn read_table(&self, items: &[ItemId]) -> Result<Vec<Option<(i64, u64)>>, Refusal> {
         let turn = tokio::time::timeout(self.0.patience, self.0.table_reads.acquire()).await;
         let _turn = turn.map_err(|_| Refusal::Overloaded)?.map_err(|_| Refusal::Unavailable)?;
@@ -114,14 +132,23 @@ impl Summary {
         write()?;
         for (item, row) in rows {
             self.0.cache.insert(Arc::from(item), row);
+            let (total, version) = row.unwrap_or((0, run));
+            self.0.live.changed(item, total, version);
         }
         self.0.run.store(run, Ordering::Release);
         Ok(())
     }
 
-    /// Everything acknowledged before this time is now counted.
+    /// Everything acknowledged before this time is now counted. Whoever listens is told what has changed.
     pub(super) fn now_as_of(&self, as_of_ms: i64) {
         self.0.as_of_ms.store(as_of_ms, Ordering::Release);
+        self.0.live.tell(as_of_ms);
+    }
+
+    /// An item is deleted: whoever listens is told so, with what it has now.
+    pub(super) fn deleted(&self, item: &ItemId, total: i64, version: u64) {
+        let now = RolledUp { total, version, as_of_ms: self.as_of_ms() };
+        self.0.live.deleted(item.as_str(), now);
     }
 }
 

@@ -12,6 +12,7 @@ use super::run::{Error, Runner};
 use crate::likes::{ItemId, Shards};
 use crate::metrics::RollupMetrics;
 use crate::partition::{Clock, Refusal};
+use crate::store::history::Kept;
 use crate::store::summary::{Progress, SummaryStore};
 
 /// Deletions waiting for the task; more are told to come back.
@@ -19,6 +20,9 @@ const MAX_DELETIONS: usize = 64;
 /// Rows that a sweep command looks at, and how many such commands follow a run at most.
 const SWEEP_ROWS: u32 = 1000;
 const SWEEPS_PER_RUN: u32 = 5;
+/// The same of what windows leave behind and of buckets that are too old.
+const TIDY_ROWS: u32 = 1000;
+const TIDIES_PER_RUN: u32 = 50;
 
 /// A cheap clone's way to the task.
 #[derive(Debug, Clone)]
@@ -51,6 +55,8 @@ pub struct Start<S> {
     pub clock: Clock,
     /// `rollup.page_items`
     pub page_items: u32,
+    /// How much of the past is kept.
+    pub kept: Kept,
     /// `server.request_timeout_ms`
     pub patience: Duration,
 }
@@ -69,6 +75,8 @@ pub fn start<S: SummaryStore>(start: Start<S>, stop: CancellationToken) -> (Roll
             clock: start.clock,
             progress: start.progress,
             page_items: start.page_items,
+            kept: start.kept,
+            tidied: None,
         },
         metrics: RollupMetrics::default(),
         deletions_unfinished: true,
@@ -125,6 +133,7 @@ impl<S: SummaryStore> Task<S> {
                 Some(knock) = knocked.recv() => {
                     self.metrics.lag_seconds.set(knock.elapsed().as_secs_f64());
                     self.run().await;
+                    self.tidy().await;
                     self.sweep().await;
                 }
             }
@@ -164,6 +173,17 @@ impl<S: SummaryStore> Task<S> {
             }
         };
         let _gone = deletion.done.send(answer);
+    }
+
+    /// What no window counts any more, and what is too old to be kept. More than one run's share: the next one goes on.
+    async fn tidy(&mut self) {
+        for _ in 0..TIDIES_PER_RUN {
+            match self.runner.tidy(TIDY_ROWS).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.failed(&error),
+            }
+        }
     }
 
     /// Rows of deleted items count no more; they go in chunks, as ordinary commands between others.

@@ -2,10 +2,12 @@
 
 mod booking_changes;
 mod bookings;
+mod history;
 mod journal;
 mod likes;
 pub mod open;
 mod pending;
+mod ranking;
 mod removal;
 mod reservations;
 mod rooms;

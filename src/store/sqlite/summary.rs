@@ -1,25 +1,33 @@
 //! The roll-up's summary in SQLite, and a reader of it for cached reads.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use super::open::{self, Pragmas, Schema};
+use super::{history, ranking};
 use crate::store::Error;
+use crate::store::history::{Change, ChangedTotals, Gains, Kept, Openings, Ranked, Step, Window};
 use crate::store::summary::{Progress, SummaryRow, SummaryStore};
 
 /// The schema steps of the summary's file, in order. A step that has shipped never changes.
-pub const SUMMARY_SCHEMA: Schema =
-    Schema { application_id: 0x6863_7375, steps: &[include_str!("schema/summary_001.sql")] };
+pub const SUMMARY_SCHEMA: Schema = Schema {
+    application_id: 0x6863_7375,
+    steps: &[include_str!("schema/summary_001.sql"), include_str!("schema/summary_002.sql")],
+};
 
 /// The summary's file, with its one writer.
 #[derive(Debug)]
 pub struct SqliteSummary {
     connection: Connection,
     file: PathBuf,
+    /// The latest time that the history has heard of, to the hour after a start: it never goes back.
+    newest_ms: i64,
+    places: ranking::Places,
 }
 
-/// A second connection that only reads totals.
+/// A second connection that only reads.
 #[derive(Debug)]
 pub struct SummaryReader(Connection);
 
@@ -39,10 +47,11 @@ impl SqliteSummary {
             let why = format!("it is the summary of data directory {found}, expected {data_id}");
             return Err(Error::Foreign { file: file.display().to_string(), why });
         }
-        Ok(Self { connection, file: file.to_owned() })
+        let newest_ms = history::newest_ms(&connection)?;
+        Ok(Self { connection, file: file.to_owned(), newest_ms, places: ranking::Places::default() })
     }
 
-    /// Removes every total and every deletion that is not finished, `chunk` rows a transaction. The roll-up starts again:
+    /// Removes every total, its history, and every deletion that is not finished, `chunk` rows a transaction. The roll-up starts again:
     /// what the shards still count, it carries.
     ///
     /// # Errors
@@ -50,12 +59,25 @@ impl SqliteSummary {
     pub fn remove_totals(&mut self, chunk: u32) -> Result<(), Error> {
         self.connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
         self.connection.execute("DELETE FROM watermarks", [])?;
-        for (table, key) in [("deletions", "item"), ("summary", "item")] {
-            let sql = format!("DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} LIMIT ?1)");
+        // History before totals: interrupted in between, no history is left of what has no total.
+        for (table, key) in [
+            ("history", "item, hour"),
+            ("trending", "span, item"),
+            ("trending_missed", "span, minute"),
+            ("deletions", "item"),
+            ("summary", "item"),
+        ] {
+            let sql = format!("DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} LIMIT ?1)");
             while self.connection.prepare_cached(&sql)?.execute([chunk])? > 0 {}
         }
         open::checkpoint(&self.connection)?;
         Ok(self.connection.pragma_update_and_check(None, "secure_delete", "OFF", |_| Ok(()))?)
+    }
+
+    /// Rows changed through this connection so far.
+    #[cfg(test)]
+    pub(super) fn rows_changed(&self) -> u64 {
+        self.connection.total_changes()
     }
 
     /// A reader beside this writer.
@@ -79,6 +101,39 @@ impl SummaryReader {
             Ok(row.optional()?)
         };
         items.iter().map(load).collect()
+    }
+
+    /// What is stored of some minutes of an item's history. In one snapshot.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn past(&self, item: &str, minutes: Range<i64>) -> Result<Openings, Error> {
+        history::past(&self.0, item, minutes)
+    }
+
+    /// From when on histories are whole, in ms since 1970: totals may be older than history is.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn history_since_ms(&self) -> Result<i64, Error> {
+        history::since_ms(&self.0)
+    }
+
+    /// The items that gained most in a window, by gain and then by name. The first minute that counts for any item is
+    /// earlier than the window's first at `now_ms` where [`SummaryStore::tidy`] has yet to move it on.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn top_gains(&self, window: Window, now_ms: i64, limit: u32) -> Result<Gains, Error> {
+        ranking::top_gains(&self.0, window, now_ms, limit)
+    }
+
+    /// The items with the largest totals, by total and then by name.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn top_totals(&self, limit: u32) -> Result<Vec<Ranked>, Error> {
+        ranking::top_totals(&self.0, limit)
     }
 }
 
@@ -104,9 +159,14 @@ impl SummaryStore for SqliteSummary {
         items.iter().map(|item| Ok(select.query_row([item], summary_from_row).optional()?)).collect()
     }
 
-    fn save(&mut self, rows: &[(&str, SummaryRow)], progress: &Progress) -> Result<(), Error> {
-        let transaction =
-            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    fn save(
+        &mut self,
+        rows: &[(&str, SummaryRow)],
+        progress: &Progress,
+        changes: &ChangedTotals<'_>,
+    ) -> Result<(), Error> {
+        let at_ms = changes.at_ms.max(self.newest_ms);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
             let mut upsert = transaction.prepare_cached(UPSERT)?;
             for (item, row) in rows {
@@ -123,8 +183,11 @@ impl SummaryStore for SqliteSummary {
             transaction
                 .prepare_cached("UPDATE progress SET run = ?1, as_of_ms = ?2")?
                 .execute((signed(progress.run), progress.as_of_ms))?;
+            record(&transaction, &ChangedTotals { at_ms, ..*changes }, &mut self.places)?;
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.newest_ms = at_ms;
+        Ok(())
     }
 
     fn note_deletion(&mut self, item: &str, deletion: i64) -> Result<(), Error> {
@@ -143,9 +206,17 @@ impl SummaryStore for SqliteSummary {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn finish_deletion(&mut self, item: &str, row: Option<&SummaryRow>, run: u64) -> Result<(), Error> {
-        let transaction =
-            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    fn finish_deletion(
+        &mut self,
+        item: &str,
+        row: Option<&SummaryRow>,
+        run: u64,
+        now: &ChangedTotals<'_>,
+    ) -> Result<(), Error> {
+        let at_ms = now.at_ms.max(self.newest_ms);
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        history::forget(&transaction, item)?;
+        ranking::forget(&transaction, item)?;
         for sql in ["DELETE FROM summary WHERE item = ?1", "DELETE FROM deletions WHERE item = ?1"] {
             transaction.prepare_cached(sql)?.execute([item])?;
         }
@@ -156,10 +227,37 @@ impl SummaryStore for SqliteSummary {
                 signed(row.version),
                 parts_to_json(&row.parts),
             ))?;
+            let items = [Change { item, before: 0, total: row.total }];
+            let changes = ChangedTotals { at_ms, items: &items, ranked: now.ranked };
+            record(&transaction, &changes, &mut self.places)?;
         }
         transaction.prepare_cached("UPDATE progress SET run = ?1")?.execute([signed(run)])?;
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.newest_ms = at_ms;
+        Ok(())
     }
+
+    fn tidy(&mut self, now_ms: i64, kept: &Kept, limit: u32) -> Result<bool, Error> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // What a window still needs is never too old: windows go first.
+        let more = ranking::move_windows(&transaction, now_ms, kept, limit, &mut self.places)?
+            || history::forget_old(&transaction, now_ms, kept, limit)?;
+        transaction.commit()?;
+        Ok(more)
+    }
+}
+
+/// Writes down what changed, in the history and then in the rankings, which read it.
+fn record(
+    transaction: &Connection,
+    changes: &ChangedTotals<'_>,
+    places: &mut ranking::Places,
+) -> Result<(), Error> {
+    let minute = Step::Minute.bucket(changes.at_ms);
+    for change in changes.items {
+        history::begin(transaction, change, minute)?;
+    }
+    ranking::update(transaction, changes, places)
 }
 
 fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<SummaryRow> {

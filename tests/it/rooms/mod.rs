@@ -6,7 +6,7 @@ mod idle;
 mod limits;
 mod outside_rust;
 mod presence;
-mod reader;
+pub mod reader;
 mod recovery;
 mod restart;
 pub mod sleep;

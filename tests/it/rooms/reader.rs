@@ -28,8 +28,13 @@ impl Event {
 impl Reader {
     /// Listens at `/rooms/{path}`, with header lines.
     pub async fn open(service: &Service, path: &str, headers: &str) -> Self {
+        Self::open_at(service, &format!("/rooms/{path}"), headers).await
+    }
+
+    /// Listens anywhere.
+    pub async fn open_at(service: &Service, path: &str, headers: &str) -> Self {
         let mut stream = TcpStream::connect(&service.public).await.unwrap();
-        let request = format!("GET /rooms/{path} HTTP/1.1\r\nhost: headcount\r\n{headers}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: headcount\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut reader = Self { stream, read: String::new() };
         let head = reader.until("\r\n\r\n").await;
@@ -81,6 +86,31 @@ impl Reader {
                 return event;
             }
         }
+    }
+
+    /// The next block, a comment or a hint too, with the lengths of chunks in between.
+    pub async fn block(&mut self) -> String {
+        self.until("\n\n").await
+    }
+
+    /// Reads no further than a text, and goes away.
+    pub async fn breaks_off_at(mut self, text: &str) {
+        let mut byte = [0];
+        while !self.read.contains(text) {
+            let read =
+                tokio::time::timeout(PATIENCE, self.stream.read(&mut byte)).await.expect("nothing came");
+            assert!(read.unwrap() > 0, "the stream ended: {}", self.read);
+            self.read.push(byte[0].into());
+        }
+    }
+
+    /// Reads on to the end of the connection.
+    pub async fn ends(mut self) {
+        let mut rest = Vec::new();
+        tokio::time::timeout(PATIENCE, self.stream.read_to_end(&mut rest))
+            .await
+            .expect("no end came")
+            .unwrap();
     }
 
     /// The reader goes away.

@@ -1,0 +1,99 @@
+//! An item's total as it changes, for whoever listens (server-sent events).
+//!
+//! The bytes of an event are made once, by the roll-up, and go to every listener as they are.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::auth::{Permit, Read};
+use super::path::item;
+use super::problem::Problem;
+use super::schema;
+use crate::likes::rollup::live::Listener;
+
+const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+
+/// An item's total, in an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TotalEvent {
+    #[schema(value_type = schema::Item)]
+    item: String,
+    total: i64,
+    /// Everything acknowledged before this time is counted; ms since 1970.
+    as_of: i64,
+    /// The roll-up run that last changed the total; never falls.
+    version: u64,
+}
+
+struct Stand {
+    app: App,
+    listener: Listener,
+    /// Milliseconds after which this listener is to come back when its stream has ended.
+    retry_ms: u64,
+    greeted: bool,
+    ended: bool,
+}
+
+/// An item's total: at once, and after each run of the roll-up that changed it, which is told as one event however
+/// many likes there were. Totals are absolute, so whoever is slow gets the newest one alone, and whoever comes back
+/// begins with the present one. Events are `total`, `deleted` (the item and its likes were deleted, and this is what
+/// it has now; the stream goes on) and `restart` (the service stops: come back after `retry`).
+#[utoipa::path(get, path = "/likes/{item}/events", operation_id = "item_events", tag = "likes",
+    params(("item" = schema::Item, Path)),
+    responses((status = 200, body = TotalEvent, content_type = "text/event-stream",
+            description = "a stream; the `data` of `total` and `deleted` is of this shape"),
+        super::openapi::Rejections, super::openapi::Refusals))]
+pub(super) async fn stream(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let item = item(&uri, &app)?;
+    let listener = app.summary.listen(&item, app.limits.max_total_streams).await?;
+    let listener = listener.ok_or_else(|| {
+        let detail = "too many streams of live totals are open (likes.max_event_streams)";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
+    })?;
+    // Each comes back at a time of its own.
+    let retry_ms = app.rooms.retry_ms(listener.number());
+    let stand = Stand { app, listener, retry_ms, greeted: false, ended: false };
+    let stream = stream::unfold(stand, async |mut stand| {
+        let bytes = stand.next().await?;
+        Some((Ok::<_, Infallible>(bytes), stand))
+    });
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(stream)).into_response())
+}
+
+impl Stand {
+    /// What goes out next, once there is something; `None` when the stream has ended.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if !std::mem::replace(&mut self.greeted, true) {
+            return Some(format!("retry: {}\n\n", self.retry_ms).into());
+        }
+        tokio::select! {
+            biased;
+            () = self.app.draining.cancelled() => {
+                self.ended = true;
+                let retry_ms = self.retry_ms;
+                let data = format!(r#"{{"retryMs":{retry_ms}}}"#);
+                Some(format!("retry: {retry_ms}\nevent: restart\ndata: {data}\n\n").into())
+            }
+            event = self.listener.next() => Some(event),
+            () = tokio::time::sleep(self.app.limits.total_keepalive) => Some(KEEP_ALIVE),
+        }
+    }
+}
