@@ -20,12 +20,12 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    bookings, changes, deleted, events, health, likes, noop, openapi, path, reservations, rooms, sets, usage,
-    workshops,
+    batch, bookings, changes, counters, deleted, events, health, likes, noop, openapi, path, reservations,
+    rooms, sets, usage, workshops,
 };
 use crate::config::{Config, Namespaces};
-use crate::likes::Shards;
 use crate::likes::rollup::{Rollup, Summary};
+use crate::likes::{Bulk, Counters, Shards};
 use crate::partition::Clock;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
@@ -40,6 +40,10 @@ pub struct App(Arc<Shared>);
 pub struct Shared {
     /// The likes actors.
     pub shards: Shards,
+    /// Counters without members.
+    pub counters: Counters,
+    /// Likes in bulk.
+    pub bulk: Bulk,
     /// The task that deletes items.
     pub rollup: Rollup,
     /// Rolled-up totals.
@@ -83,6 +87,12 @@ pub struct Limits {
     pub max_item_bytes: usize,
     pub max_user_bytes: usize,
     pub max_items_per_read: usize,
+    pub max_items_per_query: usize,
+    pub max_line_bytes: usize,
+    /// `bulk.window_lines`
+    pub bulk_window: usize,
+    /// `bulk.idle_timeout_ms`
+    pub bulk_idle_timeout: Duration,
     pub max_seats_per_request: u32,
     pub max_capacity: u32,
     pub max_hold_ms: u64,
@@ -108,6 +118,10 @@ impl From<&Config> for Limits {
             max_item_bytes: config.likes.max_item_bytes,
             max_user_bytes: config.likes.max_user_bytes,
             max_items_per_read: config.likes.max_items_per_read,
+            max_items_per_query: config.likes.max_items_per_query,
+            max_line_bytes: config.bulk.max_line_bytes,
+            bulk_window: config.bulk.window_lines,
+            bulk_idle_timeout: Duration::from_millis(config.bulk.idle_timeout_ms),
             max_seats_per_request: config.reservations.max_seats_per_request,
             max_capacity: config.reservations.max_capacity,
             max_hold_ms: config.reservations.max_hold_ms,
@@ -154,6 +168,8 @@ pub fn public(app: &App, config: &Config) -> Router {
     let mut router = router.route("/openapi.json", get(serve_document));
     for (name, namespace) in [
         ("likes", &namespaces.likes),
+        ("batch/likes", &namespaces.likes),
+        ("counters", &namespaces.likes),
         ("workshops", &namespaces.workshops),
         ("reservations", &namespaces.workshops),
     ] {
@@ -185,6 +201,9 @@ fn of_likes() -> OpenApiRouter<App> {
         .routes(routes!(likes::totals))
         .routes(routes!(likes::total, likes::post_like, likes::delete))
         .routes(routes!(likes::like, likes::unlike, likes::liked))
+        .routes(routes!(batch::likes::likes))
+        .routes(routes!(batch::query::query))
+        .routes(routes!(counters::total, counters::add))
 }
 
 fn of_workshops() -> OpenApiRouter<App> {

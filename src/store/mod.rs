@@ -6,6 +6,7 @@
 //! states what every store must do.
 
 pub mod bookings;
+pub mod counters;
 pub mod likes;
 pub mod reservations;
 pub mod rooms;
@@ -14,6 +15,7 @@ pub mod sqlite;
 pub mod summary;
 
 pub use bookings::BookingsStore;
+pub use counters::CountersStore;
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
 pub use rooms::RoomsStore;
@@ -134,13 +136,22 @@ pub trait Transactions {
 
 /// All that a partition needs of its store.
 pub trait Store:
-    Transactions + LikesStore + ReservationsStore + BookingsStore + SetsStore + RoomsStore + Send + 'static
+    Transactions
+    + LikesStore
+    + CountersStore
+    + ReservationsStore
+    + BookingsStore
+    + SetsStore
+    + RoomsStore
+    + Send
+    + 'static
 {
 }
 
 impl<S> Store for S where
     S: Transactions
         + LikesStore
+        + CountersStore
         + ReservationsStore
         + BookingsStore
         + SetsStore

@@ -43,7 +43,7 @@ impl Namespace {
     #[must_use]
     pub fn of_route(route: &str) -> Option<Self> {
         match route.split('/').nth(1)? {
-            "likes" => Some(Self::Likes),
+            "likes" | "batch" | "counters" => Some(Self::Likes),
             "workshops" => Some(Self::Workshops),
             "rooms" | "join" | "leave" | "send" => Some(Self::Rooms),
             _ => None,

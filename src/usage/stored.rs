@@ -60,7 +60,9 @@ impl Stored {
 fn owner(table: &str) -> Option<Namespace> {
     match table {
         "items" | "memberships" | "shard_counters" | "version_floors" | "base_ledger" | "unswept_items"
-        | "applied_deletions" | "summary" | "watermarks" | "progress" | "deletions" => Some(Namespace::Likes),
+        | "applied_deletions" | "counter_requests" | "summary" | "watermarks" | "progress" | "deletions" => {
+            Some(Namespace::Likes)
+        }
         "workshops"
         | "attempts"
         | "holders"

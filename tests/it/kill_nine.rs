@@ -1,4 +1,4 @@
-//! kill -9 under load (likes, plain reservations, holds, confirmations, cancellations, waiters), round after round over
+//! kill -9 under load (likes, adds to counters, plain reservations, holds, confirmations, cancellations, waiters), round after round over
 //! one data directory, so that damage would add up.
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.

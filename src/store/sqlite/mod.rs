@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file a partition, and one for the roll-up's summary.
 
 mod bookings;
+mod counters;
 mod journal;
 mod likes;
 pub mod open;
@@ -29,6 +30,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_003.sql"),
         include_str!("schema/partition_004.sql"),
         include_str!("schema/partition_005.sql"),
+        include_str!("schema/partition_007.sql"),
     ],
 };
 
