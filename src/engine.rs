@@ -230,6 +230,9 @@ mod faults {
             let id = &*self.faults.panic_on;
             let named = |command: &Command| match command {
                 Command::Likes(likes::Command::Set { user, .. }) => user.as_str() == id,
+                Command::Likes(likes::Command::SetAll { wanted, .. }) => {
+                    wanted.iter().any(|wanted| wanted.user.as_str() == id)
+                }
                 Command::Reservations(reservations::Command::Reserve { request, .. }) => {
                     request.as_str() == id
                 }

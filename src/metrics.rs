@@ -11,6 +11,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use crate::likes::counters::decide::Added;
 use crate::partition::Vitals;
 use crate::reservations::command::{Change, Changed, First, Reserved};
 use crate::reservations::sets::home::Turn;
@@ -33,6 +34,9 @@ const PARTITION_FAILURES: &str = "headcount_partition_failures_total";
 const WAL_BYTES: &str = "headcount_wal_bytes";
 const ACTORS_RESIDENT: &str = "headcount_actors_resident";
 const LIKES: &str = "headcount_likes_total";
+const COUNTER_ADDS: &str = "headcount_counter_adds_total";
+const BULK_LINES: &str = "headcount_bulk_lines_total";
+const BULK_STREAMS: &str = "headcount_bulk_streams";
 const RESERVATIONS: &str = "headcount_reservations_total";
 const SETS: &str = "headcount_sets_total";
 const SETS_OPEN: &str = "headcount_sets_open";
@@ -97,7 +101,10 @@ fn describe() {
     describe_counter!(PARTITION_FAILURES, Unit::Count, "Batches that failed, by partition.");
     describe_gauge!(WAL_BYTES, Unit::Bytes, "Size of the write-ahead log file, by partition.");
     describe_gauge!(ACTORS_RESIDENT, Unit::Count, "States in memory, by partition and feature.");
-    describe_counter!(LIKES, Unit::Count, "Like and unlike requests decided, by outcome.");
+    describe_counter!(LIKES, Unit::Count, "Likes and unlikes decided, by outcome.");
+    describe_counter!(COUNTER_ADDS, Unit::Count, "Adds to counters without members decided, by outcome.");
+    describe_counter!(BULK_LINES, Unit::Count, "Lines of bulk likes answered, by whether with a problem.");
+    describe_gauge!(BULK_STREAMS, Unit::Count, "Streams of bulk likes open.");
     describe_counter!(RESERVATIONS, Unit::Count, "Decisions on reservations, by outcome.");
     describe_counter!(SETS, Unit::Count, "What became of sets of seats of several workshops, by outcome.");
     describe_gauge!(
@@ -232,6 +239,57 @@ impl LikesMetrics {
             (true, true) => self.liked.increment(1),
             (true, false) => self.unliked.increment(1),
         }
+    }
+}
+
+/// Decisions on adds to counters without members.
+#[derive(Debug)]
+pub struct AddMetrics {
+    added: Counter,
+    refused: Counter,
+    replayed: Counter,
+    reused: Counter,
+}
+
+impl Default for AddMetrics {
+    fn default() -> Self {
+        let outcome = |outcome: &'static str| counter!(COUNTER_ADDS, "outcome" => outcome);
+        Self {
+            added: outcome("added"),
+            refused: outcome("refused"),
+            replayed: outcome("replayed"),
+            reused: outcome("reused"),
+        }
+    }
+}
+
+impl AddMetrics {
+    /// Counts one decision.
+    pub fn count(&self, added: Added) {
+        match added {
+            Added::Decided { replayed: true, .. } => self.replayed.increment(1),
+            Added::Decided { added: true, .. } => self.added.increment(1),
+            Added::Decided { added: false, .. } => self.refused.increment(1),
+            Added::Reused { .. } => self.reused.increment(1),
+        }
+    }
+}
+
+/// Of likes in bulk.
+#[derive(Debug)]
+pub struct BulkMetrics {
+    /// Lines that were done.
+    pub done: Counter,
+    /// Lines that were answered with a problem.
+    pub problems: Counter,
+    /// Open streams.
+    pub streams: Gauge,
+}
+
+impl Default for BulkMetrics {
+    fn default() -> Self {
+        let outcome = |outcome: &'static str| counter!(BULK_LINES, "outcome" => outcome);
+        Self { done: outcome("done"), problems: outcome("problem"), streams: gauge!(BULK_STREAMS) }
     }
 }
 

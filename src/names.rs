@@ -29,6 +29,18 @@ pub fn is_free_name(text: &str, max_bytes: usize) -> bool {
         && !text.chars().any(char::is_control)
 }
 
+/// Whether a text can be the caller's id of something that is done once: `^[a-z0-9][a-z0-9-]{2,47}$`.
+#[must_use]
+pub fn is_request_id(text: &str) -> bool {
+    (3..=48).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_name_byte)
+}
+
+/// A lower-case letter, a digit or a hyphen.
+#[must_use]
+pub fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,7 @@
 //! The wiring: what starts, in which order, and how it stops.
 //!
 //! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
-//! roll-up, the sweeper and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
+//! roll-up, the sweepers and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
 //! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
@@ -25,8 +25,10 @@ use crate::http::auth::Keys;
 use crate::http::observe::Routes;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
+use crate::likes::counters::sweeper as counter_sweeper;
 use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
+use crate::likes::{Bulk, Counters};
 use crate::metrics::ConnectionMetrics;
 use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
@@ -160,6 +162,11 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let stop_sweeper = CancellationToken::new();
     let sweeper = sweeper::start(&partitions.workshops, partitions.alarms.clone(), &clock, &stop_sweeper);
     keeper::start(&partitions.sets, partitions.sets_alarms.clone());
+    let forgetting = counter_sweeper::Bounds {
+        dedupe_ttl_ms: config.counters.dedupe_ttl_ms,
+        chunk: config.counters.sweep_chunk,
+    };
+    sweeper.spawn(counter_sweeper::sweep(shards.clone(), forgetting, clock.clone(), stop_sweeper.clone()));
 
     let draining = CancellationToken::new();
     let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());
@@ -172,6 +179,8 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         Box::new(move || handle.is_up())
     };
     let app = App::new(Shared {
+        counters: Counters::new(shards.clone(), config.counters.dedupe_ttl_ms),
+        bulk: Bulk::new(shards.clone(), &config.bulk),
         shards,
         rollup,
         summary,

@@ -14,7 +14,8 @@ Usage: cargo bench --bench http -- [FLAGS]
   --seconds S       measured seconds a run, may be a fraction (5)
   --requests N      measured requests a run, instead of --seconds
   --warm-up S       seconds before measuring (1)
-  --connections N   keep-alive connections, one request in flight each (256)
+  --connections N   keep-alive connections, one request in flight each (256); streams of lines are always 8, with 512
+                    lines in flight each
   --threads N       threads of the load generator (1)
   --only A,B        only these sides, or families of them (noop: noop-likes and noop-reservations)
   --expiry N        instead of all that: what one workshop notices while N holds of another one end in the same second

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::Failure;
 use crate::client::{Client, count};
 use crate::request::ITEM_WIDTH;
-use crate::sides::{Check, HOT_LIKES, HOT_WORKSHOP, Side, in_run};
+use crate::sides::{Check, HOT_WORKSHOP, Side, in_run};
 use crate::tally::Tally;
 
 /// Compares what `side` has been answered, in its last run (number `run`) and in all of them, with what the server at
@@ -25,7 +25,7 @@ fn totals(side: &Side, address: SocketAddr, changed: &[u64]) -> Result<(), Failu
         let path = match changed {
             // Never liked: the server may not know it.
             0 => continue,
-            _ if side.items() == 1 => HOT_LIKES.to_owned(),
+            _ if side.items() == 1 => side.item_path().to_owned(),
             _ => format!("/likes/i{item:0width$}", width = ITEM_WIDTH),
         };
         let total = count(&client.json(&format!("GET {path}?exact=true"))?, "total")?;

@@ -113,6 +113,7 @@ fn plan(process: &Process, workshop: &str, body: &str, length: Length, first_num
         length,
         request: Request::new(&format!("POST /workshops/{workshop}/reservations"), body, None),
         then: None,
+        is_stream: false,
         expect: Expect::Status(201),
         items: 1,
         first_number,

@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 
 use crate::request::Request;
 use crate::response::{Expect, Head, bad};
+use crate::stream;
 use crate::tally::Tally;
 
 /// The largest answer that is read, in bytes.
@@ -46,6 +47,8 @@ pub struct Plan {
     pub request: Request,
     /// Sent once the request was a success, under the same number; the two then count as one.
     pub then: Option<Request>,
+    /// The request is a line, and a connection sends many of them as one body.
+    pub is_stream: bool,
     pub expect: Expect,
     /// The number of distinct items that requests may fall on.
     pub items: usize,
@@ -98,7 +101,7 @@ impl Load {
 }
 
 /// One thread's share of the load: what its connections share.
-struct Lane {
+pub struct Lane {
     expect: Expect,
     warm_at: Instant,
     /// Measuring ends here; a run of a number of requests has no such time.
@@ -142,6 +145,11 @@ impl Lane {
             let mut connections = Vec::with_capacity(streams.len());
             for stream in streams {
                 let stream = TcpStream::from_std(stream)?;
+                if plan.is_stream {
+                    let lines = stream::connection(stream, plan.request.clone(), Rc::clone(&lane));
+                    connections.push(tokio::task::spawn_local(lines));
+                    continue;
+                }
                 connections.push(tokio::task::spawn_local(connection(
                     stream,
                     (plan.request.clone(), plan.then.clone()),
@@ -163,7 +171,7 @@ impl Lane {
     }
 
     /// The number of the next request to send at `now`, unless the run is over.
-    fn next_number(&self, now: Instant) -> Option<u64> {
+    pub fn next_number(&self, now: Instant) -> Option<u64> {
         if self.end_at.is_some_and(|end| now >= end) || self.remaining.get() == 0 {
             return None;
         }
@@ -175,15 +183,15 @@ impl Lane {
         Some(number)
     }
 
-    fn record(&self, sent: Instant, answered: Instant, item: usize, head: Head, body: &[u8]) {
-        let met = self.expect.met(head.status, body);
+    pub fn record(&self, sent: Instant, answered: Instant, item: usize, status: u16, body: &[u8]) {
+        let met = self.expect.met(status, body);
         // By time, an answer counts when it arrives in time; by number, when its request was among the numbered ones.
         let measured = match self.end_at {
             Some(end) => answered >= self.warm_at && answered < end,
             None => sent >= self.warm_at,
         };
         self.last_at.set(answered);
-        self.tally.borrow_mut().add(item, head.status, met, measured.then(|| answered - sent));
+        self.tally.borrow_mut().add(item, status, met, measured.then(|| answered - sent));
     }
 }
 
@@ -206,7 +214,7 @@ async fn connection(
         }
         // One reading of the clock a request: an answer's end is the next request's start.
         let answered = Instant::now();
-        lane.record(sent, answered, item, head, &buffer[head.body_at..head.end()]);
+        lane.record(sent, answered, item, head.status, &buffer[head.body_at..head.end()]);
         sent = answered;
     }
     Ok(())

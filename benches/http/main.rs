@@ -17,6 +17,7 @@ mod report;
 mod request;
 mod response;
 mod sides;
+mod stream;
 mod tally;
 mod zipf;
 
@@ -136,15 +137,18 @@ impl Bench<'_> {
         let settings = self.settings;
         Plan {
             address: process.address,
-            connections: settings.connections,
+            connections: if side.is_stream() { stream::STREAMS } else { settings.connections },
             threads: settings.threads,
             warm_up: settings.warm_up,
             length: settings.length,
-            request: Request::new(
-                &sides::in_run(side.line, self.runs),
-                side.body,
-                Some(Arc::clone(&self.zipf)),
-            ),
+            request: match side.is_stream() {
+                true => Request::line(side.body),
+                false => {
+                    let line = sides::in_run(side.line, self.runs);
+                    Request::new(&line, side.body, Some(Arc::clone(&self.zipf)))
+                }
+            },
+            is_stream: side.is_stream(),
             then: side.then.map(|line| Request::new(&sides::in_run(line, self.runs), "", None)),
             expect: side.expect,
             items: side.items(),

@@ -41,6 +41,12 @@ impl Request {
         Self { bytes: whole.into_bytes(), id_at, item_at, items }
     }
 
+    /// One line of a body that has many.
+    pub fn line(text: &str) -> Self {
+        let bytes = format!("{}\n", text.replace(ID_MARK, &"0".repeat(ID_WIDTH))).into_bytes();
+        Self { bytes, id_at: text.find(ID_MARK), item_at: None, items: None }
+    }
+
     /// Makes this the request number `number`, and returns the item it is for (0 where there is only one).
     ///
     /// The id is the number scrambled, one to one: ids in rising order would flatter every store that keeps rows in

@@ -44,17 +44,21 @@ pub enum Check {
 }
 
 const USER: &str = r#"{"userId":"u<id>"}"#;
+const LINE: &str = r#"{"item":"bulk","user":"u<id>","liked":true}"#;
 const SEAT: &str = r#"{"requestId":"r-<id>","seats":1}"#;
 const HOLD: &str = r#"{"requestId":"r-<id>","seats":1,"hold":true}"#;
 const CHANGED: Expect = Expect::Body(br#""changed":true"#);
 
 pub const HOT_LIKES: &str = "/likes/hot";
 pub const READ_LIKES: &str = "/likes/read";
+/// A stream of lines, each of which is a like of this item.
+const BULK: &str = "POST /batch/likes";
+const BULK_LIKES: &str = "/likes/bulk";
 /// Each run has a hot workshop of its own: the largest `default_capacity` is a million seats, which rounds would use up.
 pub const HOT_WORKSHOP: &str = "/workshops/hot-<run>";
 const RUN_MARK: &str = "<run>";
 
-pub static SIDES: [Side; 10] = [
+pub static SIDES: [Side; 11] = [
     Side {
         name: "echo",
         server: Server::Echo,
@@ -93,6 +97,16 @@ pub static SIDES: [Side; 10] = [
         then: None,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
+        check: Check::Totals,
+    },
+    Side {
+        name: "bulk-likes",
+        server: Server::Roomy,
+        line: BULK,
+        body: LINE,
+        then: None,
+        expect: CHANGED,
+        ceiling: Some("likes"),
         check: Check::Totals,
     },
     Side {
@@ -161,6 +175,16 @@ impl Side {
     /// The number of distinct items its requests fall on.
     pub fn items(&self) -> usize {
         if self.line.contains("<item>") { ZIPF_ITEMS } else { 1 }
+    }
+
+    /// Whether its body is a line, of which one request has many.
+    pub fn is_stream(&self) -> bool {
+        self.line == BULK
+    }
+
+    /// Where its one item is.
+    pub fn item_path(&self) -> &'static str {
+        if self.is_stream() { BULK_LIKES } else { HOT_LIKES }
     }
 }
 

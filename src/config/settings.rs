@@ -14,7 +14,7 @@ mod storage;
 use serde::{Deserialize, Serialize};
 
 pub use auth::{ApiKey, Auth, KeyDigest, NotADigest, Scope};
-pub use counts::{Likes, Reservations, Rollup};
+pub use counts::{Bulk, Counters, Likes, Reservations, Rollup};
 pub use engine::{Actors, Batch, Clock, Mailbox};
 #[cfg(debug_assertions)]
 pub use faults::Faults;
@@ -46,6 +46,10 @@ pub struct Config {
     pub actors: Actors,
     /// The likes feature.
     pub likes: Likes,
+    /// Counters without members.
+    pub counters: Counters,
+    /// Many likes in one request.
+    pub bulk: Bulk,
     /// The job that carries shard counters into the totals.
     pub rollup: Rollup,
     /// The reservations feature.
@@ -74,6 +78,8 @@ impl Config {
         ("mailbox", Rule::Section(Mailbox::KEYS)),
         ("actors", Rule::Section(Actors::KEYS)),
         ("likes", Rule::Section(Likes::KEYS)),
+        ("counters", Rule::Section(Counters::KEYS)),
+        ("bulk", Rule::Section(Bulk::KEYS)),
         ("rollup", Rule::Section(Rollup::KEYS)),
         ("reservations", Rule::Section(Reservations::KEYS)),
         ("rooms", Rule::Section(Rooms::KEYS)),

@@ -46,6 +46,11 @@ impl Config {
             );
             refuse("mailbox.deadline_ms", number(mailbox.deadline_ms), why);
         }
+        let bulk = &self.bulk;
+        if bulk.window_lines > bulk.max_lines {
+            let why = format!("must be at most {}", beside(sources, "bulk.max_lines", bulk.max_lines));
+            refuse("bulk.window_lines", number(bulk.window_lines), why);
+        }
         let reservations = &self.reservations;
         if reservations.hold_ttl_ms > reservations.max_hold_ms {
             let why = format!(

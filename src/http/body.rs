@@ -53,20 +53,29 @@ impl Body {
         &'a self,
         wrong_shape: fn() -> Problem,
     ) -> Result<T, Problem> {
-        let not_json = || Problem::bad_request("invalid_json", "the body is not JSON");
-        let text = std::str::from_utf8(&self.0).map_err(|_| not_json())?;
-        // RFC 8259 allows to overlook the mark that some clients on Windows put first; the seed does.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        // serde would take an array for a struct, field by field.
-        let is_object = text.trim_ascii_start().starts_with('{');
-        match serde_json::from_str::<T>(text) {
-            Ok(object) if is_object => Ok(object),
-            Err(error) if !error.is_data() => Err(not_json()),
-            // The shape is wrong somewhere; that the rest is JSON remains to be seen.
-            _ => match serde_json::from_str::<IgnoredAny>(text) {
-                Ok(_) => Err(wrong_shape()),
-                Err(_) => Err(not_json()),
-            },
-        }
+        object_in(&self.0, "the body", wrong_shape)
+    }
+}
+
+/// The same, of any bytes.
+pub(super) fn object_in<'a, T: Deserialize<'a>>(
+    bytes: &'a [u8],
+    name: &str,
+    wrong_shape: fn() -> Problem,
+) -> Result<T, Problem> {
+    let not_json = || Problem::bad_request("invalid_json", format!("{name} is not JSON"));
+    let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
+    // RFC 8259 allows to overlook the mark that some clients on Windows put first; the seed does.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // serde would take an array for a struct, field by field.
+    let is_object = text.trim_ascii_start().starts_with('{');
+    match serde_json::from_str::<T>(text) {
+        Ok(object) if is_object => Ok(object),
+        Err(error) if !error.is_data() => Err(not_json()),
+        // The shape is wrong somewhere; that the rest is JSON remains to be seen.
+        _ => match serde_json::from_str::<IgnoredAny>(text) {
+            Ok(_) => Err(wrong_shape()),
+            Err(_) => Err(not_json()),
+        },
     }
 }

@@ -64,18 +64,18 @@ pub(super) struct TotalAnswer {
     #[schema(value_type = schema::Item)]
     item: String,
     #[schema(minimum = 0)]
-    total: i64,
+    pub total: i64,
     /// False: rolled up, as of `asOf`. True: every shard was asked.
-    exact: bool,
+    pub exact: bool,
     /// Everything acknowledged before this time is counted; ms since 1970.
-    as_of: i64,
+    pub as_of: i64,
     /// How long ago that was, in ms.
     #[schema(minimum = 0)]
-    age_ms: i64,
+    pub age_ms: i64,
     /// The roll-up run that last changed the total; never falls. Not of an exact total.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    version: Option<u64>,
+    pub version: Option<u64>,
     /// Whether the user that was asked about likes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -236,15 +236,29 @@ pub(super) async fn totals(
             Problem::bad_request("invalid_query", format!("give `item` 1 to {max} times")).of_field("item")
         );
     }
-    let mut answers = totals_of(&app, &items, exact).await?;
-    if let Some(user) = user {
-        let liked = app.shards.liked(user, items).await?;
-        answers.iter_mut().zip(liked).for_each(|(answer, liked)| answer.liked = Some(liked));
+    feed(&app, &items, user, exact).await
+}
+
+/// Totals, and whether a user likes each: a part of a long list at a time, so that it holds up no partition.
+pub(super) async fn feed(
+    app: &App,
+    items: &[ItemId],
+    user: Option<UserId>,
+    exact: bool,
+) -> Result<Json<TotalsAnswer>, Problem> {
+    let mut answers = Vec::with_capacity(items.len());
+    for part in items.chunks(app.limits.max_items_per_read) {
+        let mut totals = totals_of(app, part, exact).await?;
+        if let Some(user) = &user {
+            let liked = app.shards.liked(user.clone(), part.to_vec()).await?;
+            totals.iter_mut().zip(liked).for_each(|(total, liked)| total.liked = Some(liked));
+        }
+        answers.append(&mut totals);
     }
     Ok(Json(TotalsAnswer { items: answers }))
 }
 
-async fn totals_of(app: &App, items: &[ItemId], exact: bool) -> Result<Vec<TotalAnswer>, Problem> {
+pub(super) async fn totals_of(app: &App, items: &[ItemId], exact: bool) -> Result<Vec<TotalAnswer>, Problem> {
     let answer = |item: &ItemId, total, as_of, version| TotalAnswer {
         item: item.to_string(),
         total,

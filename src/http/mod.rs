@@ -1,16 +1,19 @@
 //! The edge: bytes become types here, and answers become bytes.
 //!
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
-//! request into types; [`likes`], [`reservations`] (asking for seats), [`changes`] (what becomes of them),
-//! [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`], [`events`], [`live_totals`], [`history`] and [`rooms`]
+//! request into types; [`likes`], [`batch`] (many of them at once), [`counters`], [`reservations`] (asking for seats),
+//! [`changes`] (what becomes of them), [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`],
+//! [`events`], [`live_totals`], [`history`] and [`rooms`]
 //! ask a feature and word its answer; [`usage`] tells what it cost; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
+mod batch;
 mod body;
 mod bookings;
 mod changes;
+mod counters;
 mod deleted;
 mod events;
 mod fields;

@@ -92,7 +92,7 @@ pub(super) enum Refusals {
                        a key are those of this server's settings.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(Problem, schema::Item, schema::Items, schema::User, schema::Workshop, schema::RequestId,
+    components(schemas(Problem, schema::Item, schema::Items, schema::QueryItems, schema::Counter, schema::Amount, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
         schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::From, schema::EventId,
         super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson,
@@ -100,6 +100,7 @@ pub(super) enum Refusals {
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
+        (name = "counters", description = "How often something happened, whoever did it"),
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
         (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
         (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
@@ -129,6 +130,9 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
     for (name, schema) in &mut components.schemas {
         match (name.as_str(), schema) {
             ("Item", RefOr::T(Schema::Object(item))) => item.max_length = Some(limits.max_item_bytes),
+            ("Counter", RefOr::T(Schema::Object(counter))) => {
+                counter.max_length = Some(limits.max_item_bytes);
+            }
             ("User", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_user_bytes),
             ("Seats", RefOr::T(Schema::Object(seats))) => {
                 seats.maximum = Some(Number::UInt(limits.max_seats_per_request as usize));
@@ -152,6 +156,9 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             }
             ("Room", RefOr::T(Schema::Object(room))) => room.max_length = Some(limits.max_room_bytes),
             ("Member", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_member_bytes),
+            ("QueryItems", RefOr::T(Schema::Array(items))) => {
+                items.max_items = Some(limits.max_items_per_query);
+            }
             ("Items", RefOr::T(Schema::Array(items))) => items.max_items = Some(limits.max_items_per_read),
             _ => {}
         }

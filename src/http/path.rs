@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 
 use super::App;
 use super::problem::Problem;
+use crate::likes::counters::CounterName;
 use crate::likes::{ItemId, UserId};
 use crate::names::decode_segment;
 use crate::reservations::{RequestId, WorkshopName};
@@ -19,6 +20,20 @@ pub(super) struct Workshop(pub WorkshopName);
 /// The item of a path, likewise.
 #[derive(Debug)]
 pub(super) struct Item(pub ItemId);
+
+/// The counter of a path, likewise.
+#[derive(Debug)]
+pub(super) struct Counter(pub CounterName);
+
+impl FromRequestParts<App> for Counter {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let max = app.limits.max_item_bytes;
+        let counter = segment(&parts.uri, 1)?.and_then(|counter| CounterName::parse(&counter, max));
+        counter.map(Self).ok_or_else(|| Problem::bad_request("invalid_counter", free_name("a counter", max)))
+    }
+}
 
 impl FromRequestParts<App> for Workshop {
     type Rejection = Problem;
@@ -76,21 +91,13 @@ pub(super) fn user(uri: &Uri, app: &App) -> Result<UserId, Problem> {
 }
 
 pub(super) fn invalid_item(app: &App) -> Problem {
-    let max = app.limits.max_item_bytes;
-    Problem::bad_request(
-        "invalid_item",
-        format!(
-            "an item is 1 to {max} bytes of UTF-8 without control characters, not `.` or `..`, encoded once"
-        ),
-    )
+    Problem::bad_request("invalid_item", free_name("an item", app.limits.max_item_bytes))
 }
 
 pub(super) fn invalid_user(app: &App) -> Problem {
-    let max = app.limits.max_user_bytes;
-    Problem::bad_request(
-        "invalid_user",
-        format!(
-            "a user is 1 to {max} bytes of UTF-8 without control characters, not `.` or `..`, encoded once"
-        ),
-    )
+    Problem::bad_request("invalid_user", free_name("a user", app.limits.max_user_bytes))
+}
+
+fn free_name(what: &str, max: usize) -> String {
+    format!("{what} is 1 to {max} bytes of UTF-8 without control characters, not `.` or `..`, encoded once")
 }

@@ -20,13 +20,13 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    bookings, changes, deleted, events, health, history, likes, live_totals, noop, openapi, path,
-    reservations, rooms, sets, usage, workshops,
+    batch, bookings, changes, counters, deleted, events, health, history, likes, live_totals, noop, openapi,
+    path, reservations, rooms, sets, usage, workshops,
 };
 use crate::config::{Config, Namespaces};
-use crate::likes::Shards;
 use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{Rollup, Summary};
+use crate::likes::{Bulk, Counters, Shards};
 use crate::partition::Clock;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
@@ -41,6 +41,10 @@ pub struct App(Arc<Shared>);
 pub struct Shared {
     /// The likes actors.
     pub shards: Shards,
+    /// Counters without members.
+    pub counters: Counters,
+    /// Likes in bulk.
+    pub bulk: Bulk,
     /// The task that deletes items.
     pub rollup: Rollup,
     /// Rolled-up totals.
@@ -92,6 +96,12 @@ pub struct Limits {
     pub total_keepalive: Duration,
     pub max_history_buckets: usize,
     pub max_trending: u32,
+    pub max_items_per_query: usize,
+    pub max_line_bytes: usize,
+    /// `bulk.window_lines`
+    pub bulk_window: usize,
+    /// `bulk.idle_timeout_ms`
+    pub bulk_idle_timeout: Duration,
     pub max_seats_per_request: u32,
     pub max_capacity: u32,
     pub max_hold_ms: u64,
@@ -121,6 +131,10 @@ impl From<&Config> for Limits {
             total_keepalive: Duration::from_millis(config.likes.event_keepalive_ms),
             max_history_buckets: config.likes.max_history_buckets,
             max_trending: config.likes.max_trending,
+            max_items_per_query: config.likes.max_items_per_query,
+            max_line_bytes: config.bulk.max_line_bytes,
+            bulk_window: config.bulk.window_lines,
+            bulk_idle_timeout: Duration::from_millis(config.bulk.idle_timeout_ms),
             max_seats_per_request: config.reservations.max_seats_per_request,
             max_capacity: config.reservations.max_capacity,
             max_hold_ms: config.reservations.max_hold_ms,
@@ -168,6 +182,8 @@ pub fn public(app: &App, config: &Config) -> Router {
     for (name, namespace) in [
         ("likes", &namespaces.likes),
         ("trending", &namespaces.likes),
+        ("batch/likes", &namespaces.likes),
+        ("counters", &namespaces.likes),
         ("workshops", &namespaces.workshops),
         ("reservations", &namespaces.workshops),
     ] {
@@ -202,6 +218,9 @@ fn of_likes() -> OpenApiRouter<App> {
         .routes(routes!(live_totals::stream))
         .routes(routes!(history::history))
         .routes(routes!(history::trending))
+        .routes(routes!(batch::likes::likes))
+        .routes(routes!(batch::query::query))
+        .routes(routes!(counters::total, counters::add))
 }
 
 fn of_workshops() -> OpenApiRouter<App> {

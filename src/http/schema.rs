@@ -4,7 +4,9 @@
 //! two in the tests. Upper bounds that are settings are filled in by [`fit`](super::openapi::fit).
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ArrayBuilder, Object, ObjectBuilder, Ref, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, Object, ObjectBuilder, Ref, Schema, SchemaFormat, SchemaType, Type,
+};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::store::bookings::{Reason, State};
@@ -15,7 +17,13 @@ pub(super) struct Item;
 #[derive(Debug)]
 pub(super) struct Items;
 #[derive(Debug)]
+pub(super) struct QueryItems;
+#[derive(Debug)]
 pub(super) struct User;
+#[derive(Debug)]
+pub(super) struct Counter;
+#[derive(Debug)]
+pub(super) struct Amount;
 #[derive(Debug)]
 pub(super) struct Workshop;
 #[derive(Debug)]
@@ -70,6 +78,9 @@ impl ToSchema for Window {}
 impl ToSchema for TrendingLimit {}
 impl ToSchema for Item {}
 impl ToSchema for Items {}
+impl ToSchema for QueryItems {}
+impl ToSchema for Counter {}
+impl ToSchema for Amount {}
 impl ToSchema for User {}
 impl ToSchema for Workshop {}
 impl ToSchema for RequestId {}
@@ -111,6 +122,37 @@ impl PartialSchema for Items {
             .items(Ref::from_schema_name(Item::name()))
             .min_items(Some(1))
             .description(Some("Items, at most `likes.max_items_per_read`"))
+            .into()
+    }
+}
+
+impl PartialSchema for QueryItems {
+    fn schema() -> RefOr<Schema> {
+        ArrayBuilder::new()
+            .items(Ref::from_schema_name(Item::name()))
+            .min_items(Some(1))
+            .description(Some("Items, at most `likes.max_items_per_query`"))
+            .into()
+    }
+}
+
+impl PartialSchema for Counter {
+    fn schema() -> RefOr<Schema> {
+        let description = "A counter's name. Its UTF-8 has at most `likes.max_item_bytes` bytes, which are `maxLength` \
+                           characters where all are ASCII. No control character; not `.` or `..`.";
+        text(FREE_NAME, "views", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for Amount {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+            .minimum(Some(isize::MIN))
+            .maximum(Some(isize::MAX))
+            .examples([1])
+            .description(Some("How much; negative: how much less. A whole number of 64 bits"))
             .into()
     }
 }
@@ -351,13 +393,16 @@ pub(super) fn error() -> Object {
         "already_rejected",
         "body_too_large",
         "capacity_in_use",
+        "counter_overflow",
         "disk_full",
         "forbidden",
         "gone",
         "hold_expired",
         "holder_required",
         "incomplete_body",
+        "invalid_add",
         "invalid_confirmation",
+        "invalid_counter",
         "invalid_event_id",
         "invalid_extension",
         "invalid_handshake",
@@ -373,6 +418,7 @@ pub(super) fn error() -> Object {
         "invalid_user",
         "invalid_workshop",
         "invalid_workshop_name",
+        "line_too_long",
         "message_too_large",
         "method_not_allowed",
         "more_than_held",

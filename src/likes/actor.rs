@@ -11,7 +11,7 @@ use super::command::{Changes, Command};
 use super::segment::Segment;
 use crate::partition::{Decided, Resident};
 use crate::store::likes::{ChangePosition, Counter, CounterKey, ItemKey};
-use crate::store::{Error, LikesStore};
+use crate::store::{CountersStore, Error, LikesStore};
 
 /// The likes actors of one partition.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl LikesActors {
     ///
     /// # Errors
     /// The store's.
-    pub fn decide<S: LikesStore>(
+    pub fn decide<S: LikesStore + CountersStore>(
         &mut self,
         store: &mut S,
         commands: &mut [&mut Command],
@@ -104,7 +104,11 @@ impl LikesActors {
         Ok(version)
     }
 
-    fn decide_alone<S: LikesStore>(&mut self, store: &mut S, command: &mut Command) -> Result<(), Error> {
+    fn decide_alone<S: LikesStore + CountersStore>(
+        &mut self,
+        store: &mut S,
+        command: &mut Command,
+    ) -> Result<(), Error> {
         match command {
             Command::Changes { shard, after, up_to, limit, reply } => {
                 reply.set(self.changes(store, *shard, *after, *up_to, *limit)?);
@@ -116,7 +120,14 @@ impl LikesActors {
                 reply.set(deleted);
             }
             Command::Sweep { limit, reply } => reply.set(self.sweep(store, *limit)?),
-            Command::Set { .. } | Command::Liked { .. } | Command::Count { .. } => {}
+            Command::ForgetRequests { decided_up_to_ms, limit, reply } => {
+                reply.set(store.forget_requests(*decided_up_to_ms, *limit)? == *limit);
+            }
+            Command::Set { .. }
+            | Command::SetAll { .. }
+            | Command::Add { .. }
+            | Command::Liked { .. }
+            | Command::Count { .. } => {}
         }
         Ok(())
     }
@@ -163,6 +174,13 @@ impl LikesActors {
 impl Command {
     /// Whether the command touches named keys only, so that it can share a load and a save with others.
     fn is_on_keys(&self) -> bool {
-        matches!(self, Self::Set { .. } | Self::Liked { .. } | Self::Count { .. })
+        matches!(
+            self,
+            Self::Set { .. }
+                | Self::SetAll { .. }
+                | Self::Add { .. }
+                | Self::Liked { .. }
+                | Self::Count { .. }
+        )
     }
 }

@@ -1,14 +1,18 @@
 //! What a partition can be asked about likes.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use super::bulk::Wanted;
+use super::counters::AddId;
+use super::counters::decide::{Added, Terms};
 use super::types::{ItemId, UserId};
-use crate::metrics::LikesMetrics;
+use crate::metrics::{AddMetrics, LikesMetrics};
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
 use crate::store::likes::{ChangePosition, ChangedCounter};
 
 /// Counted after the commit, like everything that others see.
 static METRICS: LazyLock<LikesMetrics> = LazyLock::new(LikesMetrics::default);
+static ADD_METRICS: LazyLock<AddMetrics> = LazyLock::new(AddMetrics::default);
 
 /// One question to the shards of a partition, with the way back.
 #[derive(Debug)]
@@ -25,6 +29,28 @@ pub enum Command {
         liked: bool,
         /// Whether it was different before.
         reply: Reply<bool>,
+    },
+    /// Bring many memberships to what is wanted, in their order.
+    SetAll {
+        /// Of shards of the partition.
+        wanted: Arc<[Wanted]>,
+        /// Of each, whether it was different before.
+        reply: Reply<Vec<bool>>,
+    },
+    /// Add to a counter without members.
+    Add {
+        /// The shard that counts it.
+        shard: u32,
+        /// The item that the counter is kept as.
+        counter: ItemId,
+        /// How much.
+        amount: i64,
+        /// Makes it count once.
+        request: Option<AddId>,
+        /// The rules.
+        terms: Terms,
+        /// What was decided.
+        reply: Reply<Added>,
     },
     /// Whether a user likes each of some items.
     Liked {
@@ -73,6 +99,15 @@ pub enum Command {
         /// Whether more is to be done.
         reply: Reply<bool>,
     },
+    /// Forget ids of adds.
+    ForgetRequests {
+        /// Those decided at or before this time, in ms since 1970.
+        decided_up_to_ms: i64,
+        /// At most so many.
+        limit: u32,
+        /// Whether there may be more.
+        reply: Reply<bool>,
+    },
 }
 
 /// A page of a shard's changes.
@@ -94,7 +129,21 @@ impl PartitionCommand for Command {
                 }
                 reply.release();
             }
-            Self::Delete { reply, .. } | Self::Sweep { reply, .. } => reply.release(),
+            Self::SetAll { wanted, reply } => {
+                for (wanted, changed) in wanted.iter().zip(reply.outcome().into_iter().flatten()) {
+                    METRICS.count(wanted.liked, *changed);
+                }
+                reply.release();
+            }
+            Self::Add { reply, .. } => {
+                if let Some(added) = reply.outcome() {
+                    ADD_METRICS.count(*added);
+                }
+                reply.release();
+            }
+            Self::Delete { reply, .. } | Self::Sweep { reply, .. } | Self::ForgetRequests { reply, .. } => {
+                reply.release()
+            }
             Self::Liked { reply, .. } => reply.release(),
             Self::Count { reply, .. } => reply.release(),
             Self::Changes { reply, .. } => reply.release(),
@@ -103,10 +152,12 @@ impl PartitionCommand for Command {
 
     fn refuse(self, refusal: Refusal) {
         match self {
-            Self::Set { reply, .. } | Self::Delete { reply, .. } | Self::Sweep { reply, .. } => {
-                reply.refuse(refusal)
-            }
-            Self::Liked { reply, .. } => reply.refuse(refusal),
+            Self::Set { reply, .. }
+            | Self::Delete { reply, .. }
+            | Self::Sweep { reply, .. }
+            | Self::ForgetRequests { reply, .. } => reply.refuse(refusal),
+            Self::Add { reply, .. } => reply.refuse(refusal),
+            Self::Liked { reply, .. } | Self::SetAll { reply, .. } => reply.refuse(refusal),
             Self::Count { reply, .. } => reply.refuse(refusal),
             Self::Changes { reply, .. } => reply.refuse(refusal),
         }

@@ -2,16 +2,21 @@
 //!
 //! Reading order: [`types`] (names, and the hash from user to shard), [`decide`] (the rule),
 //! [`command`] (what a partition is asked), [`actor`] (the shards of one partition), [`segment`] (one
-//! batch over the store), [`shards`] (the handle that finds the owner), [`rollup`] (the totals).
+//! batch over the store), [`shards`] (the handle that finds the owner), [`bulk`] (many likes at once), [`counters`]
+//! (counting without members), [`rollup`] (the totals).
 
 pub mod actor;
+pub mod bulk;
 pub mod command;
+pub mod counters;
 pub mod decide;
 pub mod rollup;
 mod segment;
 pub mod shards;
 pub mod types;
 
+pub use bulk::Bulk;
 pub use command::Command;
+pub use counters::Counters;
 pub use shards::Shards;
 pub use types::{ItemId, UserId};

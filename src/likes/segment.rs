@@ -1,15 +1,21 @@
 //! One run of commands over the store: load what they touch, decide each in memory in arrival order,
-//! save what changed. Each key is loaded once and written at most once, however often it is touched.
+//! save what changed. Each key is loaded once and written at most once, however often it is touched. What is of
+//! counters without members alone is in [`adds`].
+
+mod adds;
 
 use foldhash::HashMap;
 
+use self::adds::{AddPlan, Request};
 use super::actor::LikesActors;
+use super::bulk::Wanted;
 use super::command::Command;
+use super::counters::decide::Added;
 use super::decide::{View, set_like};
-use super::types::ItemId;
+use super::types::{ItemId, UserId};
 use crate::partition::Decided;
 use crate::store::likes::{Counter, CounterChange, CounterKey, ItemKey, LikesChanges, Membership};
-use crate::store::{Error, LikesStore, Saved};
+use crate::store::{CountersStore, Error, LikesStore, Saved};
 
 /// What a run touches, as loaded and as decided so far. Keys are looked up once, while loading; deciding
 /// goes by place.
@@ -18,6 +24,7 @@ pub(super) struct Segment<'a> {
     items: Places<&'a str, Item<'a>>,
     members: Places<(&'a str, usize), Member>,
     counters: Places<(u32, usize), Touched>,
+    requests: Places<(&'a str, usize), Request>,
 }
 
 /// An item that does not exist yet has no key: nobody likes it, and it is created at the end if somebody
@@ -57,21 +64,32 @@ struct Places<K, V> {
 
 /// Where a command's keys are.
 enum Plan {
-    Set { member: usize, counter: usize },
+    Set(SetPlan),
+    SetAll(Vec<SetPlan>),
+    Add(AddPlan),
     Liked(Vec<usize>),
     Count(Vec<Vec<usize>>),
     Nothing,
 }
 
+#[derive(Clone, Copy)]
+struct SetPlan {
+    member: usize,
+    counter: usize,
+}
+
 enum Outcome {
     Changed(bool),
+    AllChanged(Vec<bool>),
+    Added(Added),
     Liked(Vec<bool>),
     Counts(Vec<Vec<i64>>),
+    Nothing,
 }
 
 impl<'a> Segment<'a> {
     /// Decides and saves one run.
-    pub(super) fn decide<S: LikesStore>(
+    pub(super) fn decide<S: LikesStore + CountersStore>(
         actors: &mut LikesActors,
         store: &mut S,
         run: &mut [&mut Command],
@@ -83,16 +101,20 @@ impl<'a> Segment<'a> {
         segment.load_items(actors, store)?;
         segment.load_members(store, now_ms / 1000)?;
         segment.load_counters(actors, store)?;
+        segment.load_requests(store)?;
         let mut outcomes = Vec::with_capacity(commands.len());
         for (command, plan) in commands.iter().zip(&plans) {
-            outcomes.push(segment.decide_one(actors, store, command, plan)?);
+            outcomes.push(segment.decide_one(actors, store, command, plan, now_ms)?);
         }
-        if segment.save(actors, store, now_ms)? == Saved::Conflict {
+        let saved = segment.save(actors, store, now_ms)?;
+        if saved == Saved::Conflict || segment.save_adds(store)? == Saved::Conflict {
             return Ok(Decided::Conflict);
         }
         for (command, outcome) in run.iter_mut().zip(outcomes) {
             match (&mut **command, outcome) {
                 (Command::Set { reply, .. }, Outcome::Changed(changed)) => reply.set(changed),
+                (Command::SetAll { reply, .. }, Outcome::AllChanged(changed)) => reply.set(changed),
+                (Command::Add { reply, .. }, Outcome::Added(added)) => reply.set(added),
                 (Command::Liked { reply, .. }, Outcome::Liked(liked)) => reply.set(liked),
                 (Command::Count { reply, .. }, Outcome::Counts(counts)) => reply.set(counts),
                 // A command without its outcome answers `outcome_unknown`; no arm above makes one.
@@ -105,11 +127,21 @@ impl<'a> Segment<'a> {
     fn plan(&mut self, command: &'a Command) -> Plan {
         match command {
             Command::Set { shard, user, item, liked, .. } => {
-                let item = self.item(item);
-                Plan::Set {
-                    member: self.members.place((user.as_str(), item), || Member::first(*liked)),
+                Plan::Set(self.plan_set(*shard, user, item, *liked))
+            }
+            Command::SetAll { wanted, .. } => {
+                let plan = |Wanted { shard, user, item, liked }: &'a Wanted| {
+                    self.plan_set(*shard, user, item, *liked)
+                };
+                Plan::SetAll(wanted.iter().map(plan).collect())
+            }
+            Command::Add { shard, counter, request, .. } => {
+                let item = self.item(counter);
+                let request = request.as_ref().map(|id| (id.as_str(), item));
+                Plan::Add(AddPlan {
                     counter: self.counters.place((*shard, item), Touched::default),
-                }
+                    request: request.map(|key| self.requests.place(key, Request::default)),
+                })
             }
             Command::Liked { user, items, .. } => {
                 let member = |item| {
@@ -126,7 +158,18 @@ impl<'a> Segment<'a> {
                 let of_shard = |shard: &u32| items.iter().map(|item| counter(*shard, item)).collect();
                 Plan::Count(shards.iter().map(of_shard).collect())
             }
-            Command::Changes { .. } | Command::Delete { .. } | Command::Sweep { .. } => Plan::Nothing,
+            Command::Changes { .. }
+            | Command::Delete { .. }
+            | Command::Sweep { .. }
+            | Command::ForgetRequests { .. } => Plan::Nothing,
+        }
+    }
+
+    fn plan_set(&mut self, shard: u32, user: &'a UserId, item: &'a ItemId, liked: bool) -> SetPlan {
+        let item = self.item(item);
+        SetPlan {
+            member: self.members.place((user.as_str(), item), || Member::first(liked)),
+            counter: self.counters.place((shard, item), Touched::default),
         }
     }
 
@@ -204,12 +247,22 @@ impl<'a> Segment<'a> {
         store: &mut S,
         command: &Command,
         plan: &Plan,
+        now_ms: i64,
     ) -> Result<Outcome, Error> {
         Ok(match (command, plan) {
-            (Command::Set { shard, liked, .. }, Plan::Set { member, counter }) => {
+            (Command::Set { shard, liked, .. }, Plan::Set(plan)) => {
                 let version = actors.version(store, *shard)?;
-                Outcome::Changed(self.set(*member, *counter, *liked, version))
+                Outcome::Changed(self.set(*plan, *liked, version))
             }
+            (Command::SetAll { wanted, .. }, Plan::SetAll(plans)) => {
+                let mut changed = Vec::with_capacity(plans.len());
+                for (wanted, plan) in wanted.iter().zip(plans) {
+                    let version = actors.version(store, wanted.shard)?;
+                    changed.push(self.set(*plan, wanted.liked, version));
+                }
+                Outcome::AllChanged(changed)
+            }
+            (_, Plan::Add(plan)) => self.decide_add(actors, store, command, *plan, now_ms)?,
             (_, Plan::Liked(members)) => {
                 let liked = |place: &usize| self.members.get(*place).is_some_and(|member| member.now);
                 Outcome::Liked(members.iter().map(liked).collect())
@@ -221,12 +274,13 @@ impl<'a> Segment<'a> {
                 };
                 Outcome::Counts(counters.iter().map(|shard| shard.iter().map(count).collect()).collect())
             }
-            _ => Outcome::Changed(false),
+            _ => Outcome::Nothing,
         })
     }
 
-    fn set(&mut self, member: usize, counter: usize, liked: bool, version: i64) -> bool {
-        let (Some(member), Some(counter)) = (self.members.get_mut(member), self.counters.get_mut(counter))
+    fn set(&mut self, plan: SetPlan, liked: bool, version: i64) -> bool {
+        let (members, counters) = (&mut self.members, &mut self.counters);
+        let (Some(member), Some(counter)) = (members.get_mut(plan.member), counters.get_mut(plan.counter))
         else {
             return false;
         };

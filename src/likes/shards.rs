@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
+use super::bulk::Wanted;
 use super::command::{Changes, Command};
 use super::types::{ItemId, UserId, partition_of_shard, shards_of_partition};
 use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
 use crate::store::likes::ChangePosition;
 
 /// No shard's number. The roll-up's and the sweep's questions wait in a queue of their own, behind no
-/// shard's likes, and exact reads in another, so that a flood of them leaves the writers their places.
+/// shard's likes, exact reads in another, so that a flood of them leaves the writers their places, and what comes in
+/// bulk in a third.
 const CHORES: ActorId = ActorId(u64::MAX);
 const READS: ActorId = ActorId(u64::MAX - 1);
+const BULK: ActorId = ActorId(u64::MAX - 2);
 
 /// What a like or an unlike came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +83,13 @@ impl Shards {
     /// The first refusal; a total without a shard is no total.
     pub async fn totals(&self, items: &[ItemId]) -> Result<Vec<i64>, Refusal> {
         let counts = self.counts(items).await?;
-        let total_of = |index| counts.iter().filter_map(|(_, of_shard)| of_shard.get(index)).sum();
-        Ok((0..items.len()).map(total_of).collect())
+        let total_of = |index| {
+            let parts = counts.iter().filter_map(|(_, of_shard)| of_shard.get(index));
+            parts.map(|part| i128::from(*part)).sum::<i128>()
+        };
+        let within =
+            |total: i128| total.clamp(i64::MIN.into(), i64::MAX.into()).try_into().unwrap_or(i64::MAX);
+        Ok((0..items.len()).map(total_of).map(within).collect())
     }
 
     /// What each shard adds to an item's total now, by shard number.
@@ -145,7 +153,38 @@ impl Shards {
         self.ask(partition, CHORES, |reply| Command::Sweep { limit, reply })?.within(self.patience).await
     }
 
-    fn ask_shard<T>(
+    /// Likes and unlikes many at once, all of shards of one partition, decided in their order.
+    ///
+    /// # Errors
+    /// The partition's refusal, at once.
+    pub(super) fn set_all(
+        &self,
+        partition: u32,
+        wanted: &Arc<[Wanted]>,
+    ) -> Result<Answer<Vec<bool>>, Refusal> {
+        self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })
+    }
+
+    /// Forgets ids of adds on a partition, `limit` at most; whether there may be more.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub(super) async fn forget_requests(
+        &self,
+        partition: u32,
+        decided_up_to_ms: i64,
+        limit: u32,
+    ) -> Result<bool, Refusal> {
+        let forget = |reply| Command::ForgetRequests { decided_up_to_ms, limit, reply };
+        self.ask(partition, CHORES, forget)?.within(self.patience).await
+    }
+
+    /// `server.request_timeout_ms`
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    pub(super) fn ask_shard<T>(
         &self,
         shard: u32,
         command: impl FnOnce(Reply<T>) -> Command,

@@ -56,7 +56,23 @@ pub fn shards_of_partition(partition: u32, shards: u32, partitions: u32) -> Vec<
     (0..shards).filter(|shard| partition_of_shard(*shard, partitions) == partition).collect()
 }
 
+/// Begins the stored name of an item that stands for a counter without members. No name of an item has a control
+/// character, so the two never meet.
+const COUNTER_MARK: char = '\u{1}';
+
 impl ItemId {
+    /// The item that stands for a counter. Its name was checked.
+    #[must_use]
+    pub(super) fn of_counter(name: &str) -> Self {
+        Self(format!("{COUNTER_MARK}{name}").into())
+    }
+
+    /// The name of the counter that an item of this stored name stands for, if it stands for one.
+    #[must_use]
+    pub fn counter_in(stored: &str) -> Option<&str> {
+        stored.strip_prefix(COUNTER_MARK)
+    }
+
     /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
     #[must_use]
     pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::names::is_free_name;
+use crate::names::{is_free_name, is_name_byte, is_request_id};
 
 /// A workshop's name: `^[a-z][a-z0-9-]{0,31}$`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,9 +71,7 @@ impl RequestId {
     /// `None` unless the text matches.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let matches =
-            (3..=48).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(is_name_byte);
-        matches.then(|| Self(text.into()))
+        is_request_id(text).then(|| Self(text.into()))
     }
 
     /// The text.
@@ -150,10 +148,6 @@ pub fn whole_number(json: &str, min: i64, max: i64) -> Option<i64> {
     let in_range = number.fract() == 0.0 && number >= min as f64 && number <= max as f64;
     #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
     in_range.then_some(number as i64)
-}
-
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! states what every store must do.
 
 pub mod bookings;
+pub mod counters;
 pub mod history;
 pub mod likes;
 pub mod reservations;
@@ -15,6 +16,7 @@ pub mod sqlite;
 pub mod summary;
 
 pub use bookings::BookingsStore;
+pub use counters::CountersStore;
 pub use likes::LikesStore;
 pub use reservations::ReservationsStore;
 pub use rooms::RoomsStore;
@@ -138,13 +140,22 @@ pub trait Transactions {
 
 /// All that a partition needs of its store.
 pub trait Store:
-    Transactions + LikesStore + ReservationsStore + BookingsStore + SetsStore + RoomsStore + Send + 'static
+    Transactions
+    + LikesStore
+    + CountersStore
+    + ReservationsStore
+    + BookingsStore
+    + SetsStore
+    + RoomsStore
+    + Send
+    + 'static
 {
 }
 
 impl<S> Store for S where
     S: Transactions
         + LikesStore
+        + CountersStore
         + ReservationsStore
         + BookingsStore
         + SetsStore

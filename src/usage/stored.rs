@@ -60,8 +60,8 @@ impl Stored {
 fn owner(table: &str) -> Option<Namespace> {
     match table {
         "items" | "memberships" | "shard_counters" | "version_floors" | "base_ledger" | "unswept_items"
-        | "applied_deletions" | "summary" | "watermarks" | "progress" | "deletions" | "history"
-        | "history_since" | "trending" | "trending_missed" => Some(Namespace::Likes),
+        | "applied_deletions" | "counter_requests" | "summary" | "watermarks" | "progress" | "deletions"
+        | "history" | "history_since" | "trending" | "trending_missed" => Some(Namespace::Likes),
         "workshops"
         | "attempts"
         | "holders"

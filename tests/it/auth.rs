@@ -7,14 +7,18 @@ use crate::service::{Service, Setup};
 const SHIPPED: &str = include_str!("../../config/headcount.toml");
 
 /// Every route that asks for a scope.
-const ROUTES: [(&str, &str, &str, &str); 9] = [
+const ROUTES: [(&str, &str, &str, &str); 13] = [
     ("read", "GET", "/likes?item=a", ""),
     ("read", "GET", "/likes/a", ""),
     ("read", "GET", "/likes/a/users/u", ""),
+    ("read", "POST", "/batch/likes/query", r#"{"items":["a"],"user":"u"}"#),
+    ("read", "GET", "/counters/c", ""),
     ("read", "GET", "/workshops/w/status", ""),
     ("write", "PUT", "/likes/a/users/u", ""),
     ("write", "DELETE", "/likes/a/users/u", ""),
     ("write", "POST", "/likes/a", r#"{"userId":"u"}"#),
+    ("write", "POST", "/batch/likes", r#"{"item":"a","user":"u"}"#),
+    ("write", "POST", "/counters/c", r#"{"amount":1}"#),
     ("write", "POST", "/workshops/w/reservations", r#"{"requestId":"request-1","seats":1}"#),
     ("admin", "DELETE", "/likes/a", ""),
 ];

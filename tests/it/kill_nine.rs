@@ -1,8 +1,9 @@
-//! kill -9 under load (likes, plain reservations, holds, confirmations, cancellations, waiters, sets of several workshops), round after round over
+//! kill -9 under load (likes, adds to counters, plain reservations, holds, confirmations, cancellations, waiters, sets of several workshops), round after round over
 //! one data directory, so that damage would add up.
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.
 
+use crate::counters::{exact, rolled_up};
 use crate::history::{self, History, Replay, Rng};
 
 const ROUNDS: &str = "HEADCOUNT_KILL_ROUNDS";
@@ -47,6 +48,11 @@ async fn what_was_answered_outlives_every_kill_nine() {
     history.assert_kept(&service.client, Replay::Recent).await;
     for (item, total) in history.totals() {
         assert_eq!(service.client.rolled_up(item).await, total, "{item}, {}", history.rng);
+    }
+    for counter in history::COUNTERS {
+        let (exact, cached) =
+            (exact(&service.client, counter).await, rolled_up(&service.client, counter).await);
+        assert_eq!(cached, exact, "{counter}, {}", history.rng);
     }
     assert!(service.stop().success());
     setup.assert_verified();

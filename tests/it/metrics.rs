@@ -12,11 +12,14 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 43] = [
+const METRICS: [(&str, &str, &[&str]); 46] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_batch_commands", "histogram", &["partition"]),
+    ("headcount_bulk_lines_total", "counter", &["outcome"]),
+    ("headcount_bulk_streams", "gauge", &[]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
     ("headcount_commit_seconds", "histogram", &["partition"]),
+    ("headcount_counter_adds_total", "counter", &["outcome"]),
     ("headcount_http_connections", "gauge", &["listener"]),
     ("headcount_http_connections_refused_total", "counter", &["listener"]),
     ("headcount_http_request_seconds", "histogram", &["route"]),
@@ -175,6 +178,12 @@ async fn traffic(service: &Service) {
         assert_eq!(client.reserve("secret-workshop", request, seats).await.status, status);
     }
     assert_eq!(client.status("secret-workshop").await["reserved"], 4);
+    for (amount, status) in [(3, 200), (3, 200), (4, 422)] {
+        let add = format!(r#"{{"amount":{amount},"requestId":"secret-1"}}"#);
+        assert_eq!(client.post("/counters/secret-counter", add).await.status, status);
+    }
+    let line = r#"{"item":"secret-item","user":"secret-bulk"}"#;
+    assert_eq!(client.post("/batch/likes", format!("{line}\nsecret")).await.status, 200);
     let room = "/rooms/secret-room";
     for (step, body) in [
         ("join", r#"{"user":"secret-ada"}"#),
@@ -207,7 +216,11 @@ async fn every_metric_is_scraped_and_tells_the_truth() {
     }
 
     let likes = |outcome| value(&families, "headcount_likes_total", &[("outcome", outcome)]);
-    assert_eq!((likes("liked"), likes("unliked"), likes("unchanged")), (3.0, 1.0, 2.0));
+    assert_eq!((likes("liked"), likes("unliked"), likes("unchanged")), (4.0, 1.0, 2.0));
+    let adds = |outcome| value(&families, "headcount_counter_adds_total", &[("outcome", outcome)]);
+    assert_eq!(["added", "replayed", "reused", "refused"].map(adds), [1.0, 1.0, 1.0, 0.0]);
+    let lines = |outcome| value(&families, "headcount_bulk_lines_total", &[("outcome", outcome)]);
+    assert_eq!((lines("done"), lines("problem")), (1.0, 1.0));
     let reservations = |outcome| value(&families, "headcount_reservations_total", &[("outcome", outcome)]);
     assert_eq!(["accepted", "rejected", "replayed", "reused"].map(reservations), [2.0, 1.0, 1.0, 1.0]);
     for counted in ["joins", "leaves", "messages_in", "wakes"] {

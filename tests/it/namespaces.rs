@@ -41,6 +41,10 @@ async fn fill(client: &Client) {
         }
     }
     assert_eq!(client.delete("/likes/item-2").await.status, 200);
+    for n in 0..40 {
+        let add = json!({"amount": n, "requestId": format!("request-{n}")});
+        assert_eq!(client.post("/counters/views", add.to_string()).await.status, 200);
+    }
     let rules =
         json!({"capacity": 30, "waitlist": {"policy": "strict", "offerTtlMs": 60_000, "maxLength": 99}});
     for workshop in ["a", "b", "c", "d"] {
@@ -132,6 +136,10 @@ async fn likes_that_are_declared_deleted_are_gone_with_their_totals_and_workshop
             (Method::GET, "/likes/item-0/history?step=hour"),
             (Method::GET, "/trending"),
             (Method::PUT, "/likes/item-0/users/user-1"),
+            (Method::POST, "/batch/likes"),
+            (Method::POST, "/batch/likes/query"),
+            (Method::GET, "/counters/views"),
+            (Method::POST, "/counters/views"),
         ];
         assert_gone(&service.client, &gone).await;
         assert_eq!(service.client.status("a").await["reserved"], 30);
@@ -142,6 +150,11 @@ async fn likes_that_are_declared_deleted_are_gone_with_their_totals_and_workshop
 
     let service = setup.start();
     assert_eq!(service.client.rolled_up("item-0").await, 0);
+    assert_eq!(service.client.get("/counters/views").await.json["total"], 0);
+    assert_eq!(
+        service.client.post("/counters/views", r#"{"amount":1,"requestId":"request-1"}"#).await.json["replayed"],
+        false
+    );
     assert_eq!(service.client.like("item-0", "user-1").await.json["changed"], true);
     assert_eq!(service.client.rolled_up("item-0").await, 1);
     assert!(service.stop().success());

@@ -15,7 +15,10 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: [(&str, &[&str]); 31] = [
+const ROUTES: [(&str, &[&str]); 34] = [
+    (BULK, &["post"]),
+    ("/batch/likes/query", &["post"]),
+    ("/counters/{counter}", &["get", "post"]),
     ("/health", &["get"]),
     ("/join", &["post"]),
     ("/leave", &["post"]),
@@ -53,6 +56,8 @@ const ROUTES: [(&str, &[&str]); 31] = [
 const EVENTS: &str = "/workshops/{workshop}/events";
 const ITEM_EVENTS: &str = "/likes/{item}/events";
 const ROOM_EVENTS: &str = "/rooms/{room}/events";
+/// A stream of lines, in and out: no schema of a body fits it.
+const BULK: &str = "/batch/likes";
 /// No fuzzer of HTTP speaks what comes after the switch, and without asking for it all it gets is 426.
 const SOCKET: &str = "/rooms/{room}/socket";
 
@@ -106,6 +111,7 @@ fn fuzz(setup: &Setup, service: &Service, requests: u32, arguments: &[&str]) {
         .arg(format!("--exclude-path={ITEM_EVENTS}"))
         .arg(format!("--exclude-path={ROOM_EVENTS}"))
         .arg(format!("--exclude-path={SOCKET}"))
+        .arg(format!("--exclude-path={BULK}"))
         // A slow machine is no finding.
         .args(["--suppress-health-check=all", "--request-timeout=60"])
         .arg(format!("--max-examples={requests}"))
@@ -210,6 +216,10 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         }
         (SOCKET, _) => &["101", "400", "401", "403", "404", "426", "429", "503", "507"],
         (ROOM_EVENTS, _) => &["200", "400", "401", "403", "404", "429", "503", "507"],
+        (BULK, _) => &["200", "400", "401", "403", "404", "503", "507"],
+        ("/counters/{counter}", "post") => {
+            &["200", "400", "401", "403", "404", "408", "409", "413", "422", "503", "507"]
+        }
         (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
         _ => &["200", "400", "401", "403", "404", "503", "507"],
     }
@@ -221,12 +231,14 @@ fn the_document_tells_the_limits_that_are_set() {
         .with("likes.max_item_bytes", 7)
         .with("likes.max_user_bytes", 8)
         .with("likes.max_items_per_read", 9)
+        .with("likes.max_items_per_query", 11)
         .with("reservations.max_seats_per_request", 10);
     let document: Value = serde_json::from_str(&document(&setup.start())).unwrap();
     let schemas = &document["components"]["schemas"];
     let of = |name: &str, bound: &str| schemas[name][bound].as_u64().unwrap();
     assert_eq!((of("Item", "maxLength"), of("User", "maxLength")), (7, 8));
     assert_eq!((of("Items", "maxItems"), of("Seats", "maximum")), (9, 10));
+    assert_eq!((of("QueryItems", "maxItems"), of("Counter", "maxLength")), (11, 7));
 }
 
 #[test]

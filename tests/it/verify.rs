@@ -19,6 +19,9 @@ async fn good() -> Setup {
     for user in 0..40 {
         client.like("post", &format!("user-{user}")).await;
         client.like("other", &format!("user-{}", user / 2)).await;
+        let add = format!(r#"{{"amount":{},"requestId":"view-{user}"}}"#, user % 7 - 2);
+        assert_eq!(client.post("/counters/views", add).await.status, 200);
+        assert_eq!(client.post("/counters/other", r#"{"amount":1}"#).await.status, 200);
     }
     for n in 0..12 {
         client.reserve(&format!("workshop-{}", n % 3), &format!("request-{n}"), 1 + n % 4).await;
@@ -113,6 +116,49 @@ const DAMAGES: &[Damage] = &[
         P0,
         "INSERT INTO base_ledger SELECT shard, item_id, 'import-1', 7 FROM shard_counters LIMIT 1",
         &["base is 0, its ledger adds up to 7"],
+    ),
+    damage(
+        "a counter's ledger changed",
+        P1,
+        "UPDATE base_ledger SET amount = amount + 1 WHERE source = 'adds'",
+        &["counter views, shard ", "counter other, shard ", "base is ", "its ledger adds up to"],
+    ),
+    damage(
+        "a counter's ledger of something else",
+        P0,
+        "UPDATE base_ledger SET source = 'import-1' WHERE source = 'adds'",
+        &["counter views, shard ", "entries that are no adds"],
+    ),
+    damage(
+        "a counter that somebody likes",
+        P0,
+        "INSERT INTO memberships SELECT 'ada', item_id, 0 FROM items WHERE name = char(1) || 'views';
+         UPDATE shard_counters SET members = 1 WHERE item_id = (SELECT item_id FROM items WHERE name = char(1) || 'views')",
+        &["counter views, shard ", "has 1 members, and nobody can like it"],
+    ),
+    damage(
+        "a counter's total lost",
+        SUMMARY,
+        "DELETE FROM summary WHERE item = char(1) || 'views'",
+        &["counter views, shard", "the summary has 0"],
+    ),
+    damage(
+        "ids on the wrong partition",
+        P0,
+        "UPDATE counter_requests SET request_id = request_id || '-x'",
+        &["counter views, id view-", "lives on another partition"],
+    ),
+    damage(
+        "ids of what is no counter",
+        P0,
+        "UPDATE counter_requests SET item_id = (SELECT item_id FROM items WHERE name = 'post')",
+        &["id view-", "which is no counter"],
+    ),
+    damage(
+        "an id from the future",
+        P0,
+        "UPDATE counter_requests SET decided_at_ms = decided_at_ms + 1000000",
+        &["counter views, id view-", "after the latest time stored"],
     ),
     damage(
         "a total changed",
@@ -514,6 +560,7 @@ async fn a_deletion_is_proven_by_absence_alone() {
         (P1, "INSERT INTO shard_counters VALUES (1, 1, 0, 0, 1)"),
         (P0, "INSERT INTO base_ledger VALUES (0, 1, 's', 1)"),
         (P1, "INSERT INTO unswept_items VALUES (1)"),
+        (P0, "INSERT INTO counter_requests VALUES (1, 'abc', 1, 1, 0)"),
         (SUMMARY, "INSERT INTO summary VALUES ('x', 0, 1, '[]')"),
         (SUMMARY, "INSERT INTO deletions VALUES ('x', 1)"),
     ] {

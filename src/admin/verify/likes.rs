@@ -1,13 +1,13 @@
-//! For every item: members + base = shard counter = summary.
+//! For every item, and every counter without members: members + base = shard counter = summary.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Place, Report};
+use super::{Place, Report, counters};
 use crate::data_dir::{Manifest, partition_file};
-use crate::likes::types::{partition_of_shard, shard_of};
+use crate::likes::types::{ItemId, partition_of_shard, shard_of};
 use crate::store::Error;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::snapshot;
@@ -64,11 +64,7 @@ impl SummaryAudit {
             if item != last_item {
                 report.summary_rows += 1;
                 if total != sum {
-                    report.wrong(
-                        None,
-                        format!("item {item}"),
-                        format!("total is {total}, its parts add up to {sum}"),
-                    );
+                    report.wrong(None, named(&item), format!("total is {total}, its parts add up to {sum}"));
                 }
                 last_item.clone_from(&item);
             }
@@ -81,7 +77,7 @@ impl SummaryAudit {
                 && !self.deletions.contains(&item)
                 && !has_counter(home, shard, &item)?
             {
-                let what = format!("item {item}, shard {shard}");
+                let what = format!("{}, shard {shard}", named(&item));
                 report.wrong(None, what, format!("part is {part}, but the shard has no such counter"));
             }
         }
@@ -101,6 +97,7 @@ fn has_counter(partition: &Connection, shard: u32, item: &str) -> Result<bool, E
 pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Report) -> Result<(), Error> {
     let items = load_items(place)?;
     report.items += items.len() as u64;
+    counters::audit(place, &items, report)?;
     let mut members = count_members(place, &items, report)?;
     let mut ledger = add_up_ledger(place)?;
     let mut counters =
@@ -118,7 +115,7 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
             );
             continue;
         };
-        let what = format!("item {item}, shard {shard}");
+        let what = format!("{}, shard {shard}", named(item));
         if partition_of_shard(shard, place.manifest.partitions) != place.partition
             || shard >= place.manifest.shards
         {
@@ -147,14 +144,24 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
         }
     }
     for ((shard, item_id), counted) in members {
-        let what = format!("item {}, shard {shard}", items.get(&item_id).map_or("?", String::as_str));
+        let what =
+            format!("{}, shard {shard}", items.get(&item_id).map_or("item ?".to_owned(), |item| named(item)));
         report.wrong(place.partition, what, format!("{counted} members and no counter"));
     }
     for ((shard, item_id), _) in ledger {
-        let what = format!("item {}, shard {shard}", items.get(&item_id).map_or("?", String::as_str));
+        let what =
+            format!("{}, shard {shard}", items.get(&item_id).map_or("item ?".to_owned(), |item| named(item)));
         report.wrong(place.partition, what, "a base ledger and no counter");
     }
     Ok(())
+}
+
+/// As a finding says it.
+fn named(item: &str) -> String {
+    match ItemId::counter_in(item) {
+        Some(counter) => format!("counter {counter}"),
+        None => format!("item {item}"),
+    }
 }
 
 fn load_items(place: &Place<'_>) -> Result<HashMap<i64, String>, Error> {

@@ -6,6 +6,7 @@
 //! above the summary's watermark has not changed since, so the two must agree; newer ones are pending.
 
 mod absence;
+mod counters;
 mod history;
 mod likes;
 mod report;

@@ -18,6 +18,10 @@ pub struct Finding {
 pub struct Report {
     /// Item names, once a partition.
     pub items: u64,
+    /// Counters without members, once a partition; they are among the items.
+    pub plain_counters: u64,
+    /// Ids of adds that are remembered.
+    pub add_ids: u64,
     /// Membership rows.
     pub memberships: u64,
     /// Shard counters.
@@ -53,11 +57,15 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.items - self.plain_counters;
         writeln!(
             f,
-            "likes:        {} items, {} memberships, {} shard counters",
-            self.items, self.memberships, self.counters
+            "likes:        {items} items, {} memberships, {} shard counters",
+            self.memberships, self.counters
         )?;
+        if self.plain_counters > 0 {
+            writeln!(f, "counters:     {} counters, {} ids remembered", self.plain_counters, self.add_ids)?;
+        }
         writeln!(f, "summary:      {} items, {} counters not carried yet", self.summary_rows, self.pending)?;
         write!(f, "reservations: {} workshops, {} attempts", self.workshops, self.attempts)?;
         match self.sets {

@@ -13,7 +13,7 @@ pub struct Likes {
     pub max_item_bytes: usize,
     /// Most bytes in a user's id. 1 to 1,024.
     pub max_user_bytes: usize,
-    /// Most items that one request may ask about. 1 to 10,000.
+    /// Most items that one request may ask about in its address. 1 to 10,000.
     pub max_items_per_read: usize,
     /// Most streams of live totals open at once. 0 to 1,000,000.
     pub max_event_streams: usize,
@@ -24,6 +24,8 @@ pub struct Likes {
     pub max_history_buckets: usize,
     /// Most items of a ranking in one answer. 1 to 10,000.
     pub max_trending: u32,
+    /// Most items that one request may ask about in its body. 1 to 100,000.
+    pub max_items_per_query: usize,
 }
 
 impl Default for Likes {
@@ -37,6 +39,7 @@ impl Default for Likes {
             event_keepalive_ms: 15_000,
             max_history_buckets: 1_500,
             max_trending: 100,
+            max_items_per_query: 1_000,
         }
     }
 }
@@ -51,6 +54,66 @@ impl Likes {
         ("event_keepalive_ms", whole(10, 600_000)),
         ("max_history_buckets", whole(1, 100_000)),
         ("max_trending", whole(1, 10_000)),
+        ("max_items_per_query", whole(1, 100_000)),
+    ];
+}
+
+/// `[counters]`: counters without members.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Counters {
+    /// Milliseconds that the id of an add is remembered. 1 to 31,536,000,000 (a year).
+    pub dedupe_ttl_ms: u64,
+    /// Ids that are remembered no more and are forgotten in one go. 1 to 65,536.
+    pub sweep_chunk: u32,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self { dedupe_ttl_ms: 86_400_000, sweep_chunk: 1_000 }
+    }
+}
+
+impl Counters {
+    pub(crate) const KEYS: Keys =
+        &[("dedupe_ttl_ms", whole(1, 31_536_000_000)), ("sweep_chunk", whole(1, 65_536))];
+}
+
+/// `[bulk]`: many likes and unlikes in one request, a line each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bulk {
+    /// Most streams open at once. 0 to 100,000.
+    pub max_streams: usize,
+    /// Lines of one stream that are read and not answered. 1 to 65,536, and at most `max_lines`.
+    pub window_lines: usize,
+    /// The same, of all streams together. 1 to 1,048,576.
+    pub max_lines: usize,
+    /// Most bytes in a line. 64 to 1,048,576.
+    pub max_line_bytes: usize,
+    /// Milliseconds after which a stream that brings nothing is ended. 10 to 86,400,000.
+    pub idle_timeout_ms: u64,
+}
+
+impl Default for Bulk {
+    fn default() -> Self {
+        Self {
+            max_streams: 64,
+            window_lines: 1_024,
+            max_lines: 4_096,
+            max_line_bytes: 4_096,
+            idle_timeout_ms: 60_000,
+        }
+    }
+}
+
+impl Bulk {
+    pub(crate) const KEYS: Keys = &[
+        ("max_streams", whole(0, 100_000)),
+        ("window_lines", whole(1, 65_536)),
+        ("max_lines", whole(1, 1_048_576)),
+        ("max_line_bytes", whole(64, 1_048_576)),
+        ("idle_timeout_ms", whole(10, 86_400_000)),
     ];
 }
 

@@ -124,7 +124,8 @@ impl<S: SummaryStore> Runner<S> {
                 .iter()
                 .zip(before)
                 .map(|((item, row), before)| Change { item, before, total: row.total })
-                .filter(|change| change.before != change.total)
+                // Counters without members are ranked nowhere: what is added to them is no interest in an item.
+                .filter(|change| change.before != change.total && ItemId::counter_in(change.item).is_none())
                 .collect();
             let changes = ChangedTotals { at_ms, items: &items, ranked };
             let cached = rows.iter().map(|(item, row)| (*item, Some((row.total, row.version))));

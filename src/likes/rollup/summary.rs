@@ -77,16 +77,18 @@ impl Summary {
     pub async fn get(&self, items: &[ItemId]) -> Result<Vec<RolledUp>, Refusal> {
         // Age and run are read before the totals: an answer may be fresher than it says, never staler.
         let (as_of_ms, run) = (self.as_of_ms(), self.0.run.load(Ordering::Acquire));
-        let cached: Vec<_> = items.iter().map(|item| self.0.cache.get(item.as_str())).collect();
-        let found = match cached.into_iter().collect::<Option<Vec<_>>>() {
-            Some(found) => found,
-            None => self.read_table(items).await?,
-        };
+        let mut found: Vec<_> = items.iter().map(|item| self.0.cache.get(item.as_str())).collect();
+        let missing = items.iter().zip(&found).filter(|(_, row)| row.is_none());
+        let missing: Vec<ItemId> = missing.map(|(item, _)| item.clone()).collect();
+        if !missing.is_empty() {
+            let mut read = self.read_table(&missing).await?.into_iter();
+            found.iter_mut().filter(|row| row.is_none()).for_each(|row| *row = read.next());
+        }
         let answer = |row: Option<(i64, u64)>| {
             let (total, version) = row.unwrap_or((0, run));
             RolledUp { total, version, as_of_ms }
         };
-        Ok(found.into_iter().map(answer).collect())
+        Ok(found.into_iter().map(Option::flatten).map(answer).collect())
     }
 
     /// Listens to an item, unless `most` listen to something already.

@@ -2,6 +2,7 @@
 
 mod booking_changes;
 mod bookings;
+mod counters;
 mod history;
 mod journal;
 mod likes;
@@ -33,6 +34,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_004.sql"),
         include_str!("schema/partition_005.sql"),
         include_str!("schema/partition_006.sql"),
+        include_str!("schema/partition_007.sql"),
     ],
 };
 

@@ -44,8 +44,7 @@ pub(super) const FIRST: &str = "SELECT first FROM trending WHERE span = ?1 ORDER
 
 pub(super) const MISSED: &str = "SELECT max(gain) FROM trending_missed WHERE span = ?1 AND minute >= ?2";
 
-pub(super) const TOP_TOTALS: &str =
-    "SELECT item, total, total FROM summary WHERE total > 0 ORDER BY total DESC, item LIMIT ?1";
+pub(super) const TOP_TOTALS: &str = "SELECT item, total, total FROM summary WHERE total > 0 AND item >= ' ' ORDER BY total DESC, item LIMIT ?1";
 
 /// What the writer remembers of the rankings. Only effort depends on it: it may be forgotten at any time.
 #[derive(Debug, Clone, Copy)]

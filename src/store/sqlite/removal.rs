@@ -10,10 +10,11 @@ use super::SqliteStore;
 use crate::store::{Error, Transactions};
 
 /// What is left once no item is there, table by table, with its key.
-const REST: [(&str, &str); 4] = [
+const REST: [(&str, &str); 5] = [
     ("memberships", "user, item_id"),
     ("shard_counters", "shard, item_id"),
     ("base_ledger", "shard, item_id, source"),
+    ("counter_requests", "item_id, request_id"),
     ("unswept_items", "item_id"),
 ];
 

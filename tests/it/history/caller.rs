@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::adds::Add;
 use super::bookings::{self, Booking, Change, Listed};
 use super::requests::{Known, Request};
 use super::sets::{SeatSet, SetChange};
@@ -19,6 +20,7 @@ pub struct Caller {
     rng: Rng,
     pairs: Vec<Pair>,
     pub requests: Vec<Request>,
+    pub adds: Vec<Add>,
     pub bookings: Vec<Booking>,
     pub sets: Vec<SeatSet>,
     /// Workshops that it knows to be set up for bookings.
@@ -71,6 +73,7 @@ impl Caller {
             rng,
             pairs,
             requests: Vec::new(),
+            adds: Vec::new(),
             bookings: Vec::new(),
             sets: Vec::new(),
             configured: BTreeSet::new(),
@@ -83,6 +86,7 @@ impl Caller {
     pub async fn step(&mut self, client: &Client, workshops: &Workshops) -> bool {
         match self.rng.below(18) {
             0..6 => self.like(client).await,
+            15..18 => self.add(client).await,
             10..15 => {
                 let workshop = self.rng.pick(&workshops.booked).clone();
                 self.book(client, workshop).await
@@ -119,6 +123,30 @@ impl Caller {
                 pair.liked = Some(wanted);
             }
             Heard::PerhapsDone | Heard::Nothing if pair.liked != Some(wanted) => pair.liked = None,
+            _ => {}
+        }
+        !matches!(heard, Heard::Nothing)
+    }
+
+    /// Adds, now and then once more.
+    async fn add(&mut self, client: &Client) -> bool {
+        let again = !self.adds.is_empty() && self.rng.below(5) == 0;
+        let index = match again {
+            true => usize::try_from(self.rng.below(self.adds.len() as u64)).unwrap(),
+            false => {
+                let id = format!("add-{}-{}", self.number, self.adds.len());
+                self.adds.push(Add::any(id, &mut self.rng));
+                self.adds.len() - 1
+            }
+        };
+        let add = &mut self.adds[index];
+        let heard =
+            hear(&mut self.refusals, client.try_send(hyper::Method::POST, &add.path(), add.body()).await);
+        match &heard {
+            Heard::Answer(answer) => self.contradictions.extend(add.heard(answer)),
+            Heard::PerhapsDone | Heard::Nothing if add.known == Known::NotDone => {
+                add.known = Known::PerhapsDone;
+            }
             _ => {}
         }
         !matches!(heard, Heard::Nothing)
@@ -311,6 +339,19 @@ impl Caller {
             let ask = async || client.post(&request.path(), request.body()).await;
             let answer = until_answered(ask).await;
             self.contradictions.extend(request.heard(&answer));
+        }
+        let recent = self.adds.len().saturating_sub(OLDER_REPLAYS);
+        for (index, add) in self.adds.iter_mut().enumerate() {
+            let passed_over = match replay {
+                Replay::All => false,
+                Replay::Recent => add.is_done() && index < recent,
+                Replay::DecidedOnly => !add.is_done(),
+            };
+            if passed_over {
+                continue;
+            }
+            let answer = until_answered(async || client.post(&add.path(), add.body()).await).await;
+            self.contradictions.extend(add.heard(&answer));
         }
     }
 

@@ -1,10 +1,11 @@
 //! What clients of one data directory were told, and whether it is still true.
 //!
-//! [`Caller`]s like, unlike, reserve, hold, wait, take seats of several workshops, confirm and cancel at random, all at once, and note every answer. Each pair of user
+//! [`Caller`]s like, unlike, add to counters, reserve, hold, wait, take seats of several workshops, confirm and cancel at random, all at once, and note every answer. Each pair of user
 //! and item, and each request id, has one caller, so its last acknowledged state is known; an item has
 //! all of them, and so has a workshop. A request without an answer may have either outcome, until it is
 //! looked up. The history outlives the service that it is loaded onto.
 
+mod adds;
 mod bookings;
 mod caller;
 mod requests;
@@ -22,6 +23,7 @@ use headcount::store::bookings::State;
 
 use crate::client::{Answer, Client};
 use crate::service::{Service, Setup};
+pub use adds::COUNTERS;
 use bookings::{Booking, Listed};
 use caller::{Caller, Workshops};
 use requests::Request;
@@ -144,6 +146,7 @@ impl History {
             self.callers.iter_mut().flat_map(|caller| std::mem::take(&mut caller.contradictions)).collect();
         found.extend(likes);
         if replay != Replay::DecidedOnly {
+            found.extend(self.check_counters(client).await);
             found.extend(self.check_workshops(client).await);
             found.extend(self.look_up_sets(client, replay).await);
             found.extend(self.look_up_bookings(client, replay).await);
@@ -185,6 +188,21 @@ impl History {
     pub fn totals(&self) -> BTreeMap<&'static str, i64> {
         let likers = |item| self.callers.iter().map(|caller| caller.likers_of(item)).sum();
         ITEMS.iter().map(|item| (*item, likers(item))).collect()
+    }
+
+    /// Each counter's exact total against the adds that were done, once all of them are known.
+    async fn check_counters(&self, client: &Client) -> Vec<String> {
+        let mut found = Vec::new();
+        for counter in adds::COUNTERS {
+            let told = read(client, format!("/counters/{counter}?exact=true")).await.json;
+            let done = self.callers.iter().flat_map(|caller| &caller.adds);
+            let done = done.filter(|add| add.counter == counter && add.is_done());
+            let sum: i64 = done.map(|add| add.amount).sum();
+            if told["total"] != sum {
+                found.push(format!("{counter} says {}, its adds are {sum}", told["total"]));
+            }
+        }
+        found
     }
 
     /// Each workshop's status against the decisions that make it up.

@@ -4,6 +4,7 @@
 //! committed there.
 
 mod bookings;
+mod counters;
 mod likes;
 mod reservations;
 mod rooms;
@@ -28,7 +29,7 @@ macro_rules! conforms {
 macro_rules! store_conforms {
     ($($store:ident: $new_place:expr),+ $(,)?) => {
         $(mod $store {
-            use super::{bookings, likes, reservations, rooms, sets, transactions};
+            use super::{bookings, counters, likes, reservations, rooms, sets, transactions};
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
@@ -42,6 +43,9 @@ macro_rules! store_conforms {
                 versions_are_a_shards_own, changes_come_in_order_a_page_at_a_time,
                 a_deleted_item_is_gone_and_its_key_never_comes_back, a_version_survives_its_counters,
                 a_sweep_removes_the_rows_of_the_dead_alone, negative_members_are_refused);
+            conforms!(for_counters, $new_place, counters:
+                an_id_is_kept_as_decided, an_id_that_changed_meanwhile_is_a_conflict,
+                ids_are_forgotten_oldest_first_a_chunk_at_a_time);
             conforms!(for_reservations, $new_place, reservations:
                 a_workshop_is_created_once_and_found_by_name, answers_stand_in_the_order_of_the_question,
                 an_attempt_is_kept_as_decided, a_workshop_that_changed_meanwhile_is_a_conflict,

@@ -48,4 +48,5 @@ CREATE TABLE trending_missed (
   PRIMARY KEY (span, minute)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX summary_by_total ON summary (total DESC, item) WHERE total > 0;
+-- Below a space begin the names that stand for counters without members, which are not ranked.
+CREATE INDEX summary_by_total ON summary (total DESC, item) WHERE total > 0 AND item >= ' ';
