@@ -193,10 +193,10 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         ("/reservations", _) => {
             &["201", "400", "401", "403", "404", "408", "409", "410", "413", "422", "503", "507"]
         }
-        ("/reservations/{requestId}/cancel" | "/reservations/{requestId}/confirm", _) => {
+        ("/reservations/{requestId}/cancel", _) => {
             &["200", "400", "401", "403", "404", "409", "503", "507"]
         }
-        ("/reservations/{requestId}/extend", _) => {
+        ("/reservations/{requestId}/confirm" | "/reservations/{requestId}/extend", _) => {
             &["200", "400", "401", "403", "404", "408", "409", "413", "503", "507"]
         }
         ("/workshops/{workshop}", "put") => {

@@ -84,14 +84,14 @@ impl Caller {
 
     /// One request; whether the service is still there.
     pub async fn step(&mut self, client: &Client, workshops: &Workshops) -> bool {
-        match self.rng.below(18) {
+        match self.rng.below(21) {
             0..6 => self.like(client).await,
-            15..18 => self.add(client).await,
+            18.. => self.add(client).await,
             10..15 => {
                 let workshop = self.rng.pick(&workshops.booked).clone();
                 self.book(client, workshop).await
             }
-            15.. => self.take_several(client, workshops).await,
+            15..18 => self.take_several(client, workshops).await,
             9 if !self.requests.is_empty() => {
                 let any = self.rng.below(self.requests.len() as u64);
                 self.reserve(client, usize::try_from(any).unwrap()).await
