@@ -54,10 +54,13 @@ pub struct Stream {
 #[derive(Debug)]
 pub struct Submitted(JoinHandle<Decided>);
 
+/// Wanted likes of one partition, and whether each was different before.
+type Run = (Arc<[Wanted]>, Result<Vec<bool>, Refusal>);
+
 /// What came of wanted likes, each found by its place among them.
 #[derive(Debug, Default)]
 pub struct Decided {
-    runs: Vec<(Arc<[Wanted]>, Result<Vec<bool>, Refusal>)>,
+    runs: Vec<Run>,
     /// Which run, and where in it.
     places: Vec<(usize, usize)>,
 }

@@ -3,6 +3,7 @@
 //!
 //! `HEADCOUNT_KILL_ROUNDS=300` asks for more rounds, `HEADCOUNT_SEED` for the ones of a failed test.
 
+use crate::counters::{exact, rolled_up};
 use crate::history::{self, History, Replay, Rng};
 
 const ROUNDS: &str = "HEADCOUNT_KILL_ROUNDS";
@@ -42,6 +43,11 @@ async fn what_was_answered_outlives_every_kill_nine() {
     history.assert_kept(&service.client, Replay::Recent).await;
     for (item, total) in history.totals() {
         assert_eq!(service.client.rolled_up(item).await, total, "{item}, {}", history.rng);
+    }
+    for counter in history::COUNTERS {
+        let (exact, cached) =
+            (exact(&service.client, counter).await, rolled_up(&service.client, counter).await);
+        assert_eq!(cached, exact, "{counter}, {}", history.rng);
     }
     assert!(service.stop().success());
     setup.assert_verified();

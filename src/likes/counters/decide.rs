@@ -142,7 +142,7 @@ mod tests {
         /// Against the naive model: a list of what was added, summed in 128 bits, and who has asked when.
         #[test]
         fn totals_are_the_sum_of_what_was_added_once(steps in steps()) {
-            let terms = Terms::new(SHARDS as u32, TTL_MS);
+            let terms = Terms::new(u32::try_from(SHARDS).unwrap(), TTL_MS);
             let mut counters = [None::<Counter>; SHARDS];
             let mut stored: HashMap<(usize, u8), Seen> = HashMap::new();
             let mut sums = [0_i128; SHARDS];

@@ -151,6 +151,19 @@ async fn l1_a_stream_of_likes_and_unlikes_settles_as_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn l2_two_unlikes_of_one_like_in_two_streams_count_once() {
+    let service = Setup::new().start();
+    for round in 0..20 {
+        let (client, item) = (&service.client, format!("post-{round}"));
+        send(client, &[like(&item, "a"), like(&item, "b")]).await;
+        let unlikes = [unlike(&item, "a")];
+        let (one, two) = tokio::join!(send(client, &unlikes), send(client, &unlikes));
+        let changed = [&one[0], &two[0]].iter().filter(|outcome| outcome["changed"] == true).count();
+        assert_eq!((changed, client.exact(&item).await), (1, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn l6_a_thousand_lines_with_different_fields_are_one_like() {
     let service = Setup::new().start();
     let line = |n: usize| {

@@ -22,6 +22,7 @@ use headcount::store::bookings::State;
 
 use crate::client::{Answer, Client};
 use crate::service::{Service, Setup};
+pub use adds::COUNTERS;
 use bookings::Booking;
 use caller::{Caller, Workshops};
 use requests::Request;
