@@ -95,11 +95,18 @@ fn rank(
 ) -> Result<(), Error> {
     let mut gain = transaction.prepare_cached(GAIN)?;
     let of_windows = places.floors.iter().zip(&mut places.entered).zip(missed);
-    for (window, ((floor, entered), missed)) in Window::ALL.into_iter().zip(of_windows) {
+    let mut of_longer: Option<Standing> = None;
+    // The longest first: what began in a day stands the same in its week.
+    for (window, ((floor, entered), missed)) in Window::ALL.into_iter().zip(of_windows).rev() {
         if gain.execute((window.code(), change.item, change.total))? > 0 {
             continue;
         }
-        let standing = standing(transaction, change.item, window, window.first(at_ms))?;
+        let first = window.first(at_ms);
+        let standing = match of_longer {
+            Some(same) if window == Window::Day && same.first >= first => Some(same),
+            _ => standing(transaction, change.item, window, first)?,
+        };
+        of_longer = standing;
         let Some(standing) = standing else { continue };
         let ever = change.total.saturating_sub(standing.lowest);
         if ever > *floor {
