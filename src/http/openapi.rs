@@ -144,6 +144,9 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("TtlMs", RefOr::T(Schema::Object(ttl))) => {
                 ttl.maximum = usize::try_from(limits.max_hold_ms).ok().map(Number::UInt);
             }
+            ("OfferTtlMs", RefOr::T(Schema::Object(ttl))) => {
+                ttl.maximum = usize::try_from(limits.max_offer_ms).ok().map(Number::UInt);
+            }
             ("WaitlistLength", RefOr::T(Schema::Object(length))) => {
                 length.maximum = Some(Number::UInt(limits.max_waitlist as usize));
             }

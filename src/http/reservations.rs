@@ -109,7 +109,7 @@ pub(super) struct ReservationAnswer {
     pub reserved: i64,
     /// Whether this repeats an earlier decision.
     pub replayed: bool,
-    /// Why it was rejected.
+    /// Why it was rejected, or passed over when it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::reason, required = false)]
     pub reason: Option<&'static str>,

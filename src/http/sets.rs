@@ -14,7 +14,7 @@ use super::App;
 use super::auth::{Permit, Read, Write};
 use super::body::Body;
 use super::changes::ExtendBody;
-use super::fields::{flag, holder, text, whole};
+use super::fields::{flag, hold_ms, holder, text};
 use super::path::set;
 use super::problem::Problem;
 use super::schema;

@@ -65,9 +65,9 @@ pub(super) struct WaitlistBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = schema::Policy, required)]
     policy: Option<&'a RawValue>,
-    /// How long an offer lives, in ms.
+    /// How long an offer lives, in ms; no extension makes it longer.
     #[serde(borrow)]
-    #[schema(value_type = schema::TtlMs, required)]
+    #[schema(value_type = schema::OfferTtlMs, required)]
     offer_ttl_ms: Option<&'a RawValue>,
     /// Most requests that wait.
     #[serde(borrow)]
@@ -120,7 +120,7 @@ fn waitlist(json: &RawValue, app: &App) -> Result<Waitlist, Problem> {
     }
     let asked: WaitlistBody<'_> = serde_json::from_str(json.get()).map_err(|_| invalid())?;
     let policy = asked.policy.and_then(text).and_then(|policy| Policy::parse(&policy)).ok_or_else(invalid)?;
-    let lives = whole(INVALID, "offerTtlMs", asked.offer_ttl_ms, (1, app.limits.max_hold_ms))?;
+    let lives = whole(INVALID, "offerTtlMs", asked.offer_ttl_ms, (1, app.limits.max_offer_ms))?;
     let length = whole(INVALID, "maxLength", asked.max_length, (0, app.limits.max_waitlist))?;
     let (offer_ttl_ms, max_length) = (lives.ok_or_else(invalid)?, length.ok_or_else(invalid)?);
     Ok(Waitlist { policy, offer_ttl_ms, max_length })

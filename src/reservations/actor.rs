@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::alarm::Alarm;
 use super::batch::{Batch, Outcome, view};
+use super::book::skipped_for;
 use super::command::{Command, Gone, LogPage, METRICS, OrGone, Question, Shown, Swept, View};
 use super::decide::{Defaults, Due};
 use super::feeds::Feeds;
@@ -14,11 +15,11 @@ use super::sets;
 use super::types::{RequestId, WorkshopName};
 use crate::log::decisions::Happened;
 use crate::partition::{Decided, Resident};
-use crate::store::bookings::{EventKind, Filter, Listed, ListedPage};
+use crate::store::bookings::{EventKind, Filter, Listed, ListedPage, State};
 use crate::store::reservations::{AttemptKey, Workshop, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved, SetsStore};
 
-/// Most events in one request's history.
+/// Most events in one request's history: the newest.
 const HISTORY: u32 = 1_000;
 
 /// The reservation actors of one partition.
@@ -274,9 +275,14 @@ impl ReservationActors {
         if booking.as_ref().is_some_and(|booking| booking.is_due(now_ms)) {
             store.mark_time(now_ms)?;
         }
-        let history = store.history(workshop, request.as_str(), HISTORY)?;
-        let listed = Listed { request: request.shared(), attempt, booking, holder };
-        Ok(Ok(Some(Box::new(Shown { listed, position, history, now_ms }))))
+        let mut history = store.history(workshop, request.as_str(), HISTORY + 1)?;
+        let truncated = history.len() > HISTORY as usize;
+        if truncated {
+            history.remove(0);
+        }
+        let mut listed = Listed { request: request.shared(), attempt, booking, holder, skipped_for: None };
+        look_up_why(store, workshop, &mut listed)?;
+        Ok(Ok(Some(Box::new(Shown { listed, position, history, truncated, now_ms }))))
     }
 
     fn list<S: ReservationsStore + BookingsStore>(
@@ -299,7 +305,8 @@ impl ReservationActors {
             },
         };
         let filter = Filter { state: question.state, holder };
-        let page = store.list_requests(workshop, filter, &question.after, question.limit, now_ms)?;
+        let mut page = store.list_requests(workshop, filter, &question.after, question.limit, now_ms)?;
+        page.requests.iter_mut().try_for_each(|listed| look_up_why(store, workshop, listed))?;
         let due = |listed: &Listed| listed.booking.as_ref().is_some_and(|booking| booking.is_due(now_ms));
         // Whoever is left out because of its state has been told of, too.
         if question.state.is_some() || page.requests.iter().any(due) {
@@ -420,6 +427,18 @@ impl ReservationActors {
     pub fn resident(&self) -> usize {
         self.workshops.len()
     }
+}
+
+/// Looks up why a request was passed over that waited: its log says so, and no row of it.
+fn look_up_why<S: BookingsStore>(
+    store: &mut S,
+    workshop: WorkshopKey,
+    listed: &mut Listed,
+) -> Result<(), Error> {
+    if listed.booking.as_ref().is_some_and(|booking| booking.queued && booking.state == State::Rejected) {
+        listed.skipped_for = skipped_for(store, workshop, &listed.request)?;
+    }
+    Ok(())
 }
 
 fn list_workshops<S: BookingsStore>(

@@ -140,8 +140,10 @@ pub struct Shown {
     pub listed: crate::store::bookings::Listed,
     /// Its place among those who wait.
     pub position: Option<i64>,
-    /// What happened to it after a first decision that is a life's beginning.
+    /// What happened to it after a first decision that is a life's beginning; the newest of it, if that is very much.
     pub history: Vec<Event>,
+    /// Whether older events are left out.
+    pub truncated: bool,
     /// The time of the answer, which its state is of.
     pub now_ms: i64,
 }

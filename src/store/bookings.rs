@@ -296,6 +296,8 @@ pub struct Listed {
     pub booking: Option<Booking>,
     /// Its holder's name, if it has a holder whose name is known.
     pub holder: Option<String>,
+    /// Why it was passed over, if it waited and was, and that was looked up.
+    pub skipped_for: Option<Reason>,
 }
 
 impl Listed {
@@ -381,6 +383,12 @@ pub trait BookingsStore {
         now_ms: i64,
     ) -> Result<i64, Error>;
 
+    /// Seats that a holder waits for in a workshop.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn seats_waited_for(&mut self, workshop: WorkshopKey, holder: HolderKey) -> Result<i64, Error>;
+
     /// The surrogates of people's names.
     ///
     /// # Errors
@@ -438,7 +446,7 @@ pub trait BookingsStore {
         now_ms: i64,
     ) -> Result<ListedPage, Error>;
 
-    /// What happened to a request after a decision that was its first and last, in order.
+    /// What happened to a request after a decision that was its first and last, in order; the newest `limit` of it.
     ///
     /// # Errors
     /// The engine's.

@@ -339,6 +339,55 @@ async fn listings_have_stable_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_very_long_history_is_told_from_its_end_and_says_so() {
+    const MOST: usize = 1_000;
+    let setup = Setup::new();
+    let service = setup.start();
+    let client = &service.client;
+    assert_eq!(hold(client, "held", 1, 100_000).await.status, 201);
+    for n in 1..MOST as i64 {
+        let extended = client.change(W, "held", "extend", json!({"ttlMs": 100_000 + n})).await;
+        assert_eq!(extended.status, 200, "{extended:?}");
+    }
+    let shown = client.show(W, "held").await;
+    assert_eq!((shown["history"].as_array().unwrap().len(), &shown["truncated"]), (MOST, &Value::Null));
+    assert_eq!(shown["history"][0]["event"], "held");
+    assert_eq!(client.change(W, "held", "confirm", Value::Null).await.status, 200);
+    let shown = client.show(W, "held").await;
+    let history = shown["history"].as_array().unwrap();
+    assert_eq!((history.len(), &shown["truncated"]), (MOST, &json!(true)));
+    assert_eq!(
+        (&history[0]["event"], &history[MOST - 1]["event"]),
+        (&json!("extended"), &json!("confirmed"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_may_live_longer_than_holds_do_and_no_extension_makes_it_longer() {
+    let setup = Setup::new().with("reservations.max_hold_ms", 60_000).with("reservations.hold_ttl_ms", 1_000);
+    let service = setup.start();
+    let client = &service.client;
+    let waitlist =
+        |offer_ttl_ms: i64| json!({"policy": "strict", "offerTtlMs": offer_ttl_ms, "maxLength": 9});
+    let week_ms = 604_800_000;
+    let too_long = client.configure(W, json!({"capacity": 1, "waitlist": waitlist(week_ms + 1)})).await;
+    assert_word(&too_long, 400, "invalid_workshop");
+    let configured = client.configure(W, json!({"capacity": 1, "waitlist": waitlist(week_ms)})).await;
+    assert_eq!(configured.status, 201, "{configured:?}");
+    client.configure(W, json!({"capacity": 1, "waitlist": waitlist(30_000)})).await;
+    client.reserve(W, "first", 1).await;
+    assert_eq!(
+        client.request(W, json!({"requestId": "waiter", "seats": 1, "waitlist": true})).await.status,
+        202
+    );
+    client.change(W, "first", "cancel", Value::Null).await;
+    let ends_at = client.show(W, "waiter").await["expiresAt"].clone();
+    let extended = client.change(W, "waiter", "extend", json!({"ttlMs": 60_000})).await;
+    assert_eq!((extended.status, &extended.json["expiresAt"]), (200, &ends_at));
+    assert_eq!(extended.json["state"], "offered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_tells_everything_and_no_name() {
     let setup = Setup::new();
     let service = setup.start();

@@ -179,8 +179,10 @@ pub struct Reservations {
     /// Milliseconds that a hold lives if neither the request nor the workshop says so. 1 to 31,536,000,000 (a year),
     /// and at most `max_hold_ms`.
     pub hold_ttl_ms: u64,
-    /// Milliseconds that a hold or an offer lives at most, all its extensions included. 1 to 31,536,000,000 (a year).
+    /// Milliseconds that a hold lives at most, all its extensions and exchanges included. 1 to 31,536,000,000 (a year).
     pub max_hold_ms: u64,
+    /// Longest that an operator may let a workshop's offers live, in milliseconds. 1 to 31,536,000,000 (a year).
+    pub max_offer_ms: u64,
     /// Longest waiting list that an operator may allow a workshop. 1 to 1,000,000.
     pub max_waitlist: u32,
     /// Most bytes in a holder's name. 1 to 1,024.
@@ -212,6 +214,7 @@ impl Default for Reservations {
             max_capacity: 1_000_000,
             hold_ttl_ms: 600_000,
             max_hold_ms: 3_600_000,
+            max_offer_ms: 604_800_000,
             max_waitlist: 10_000,
             max_holder_bytes: 128,
             sweep_chunk: 32,

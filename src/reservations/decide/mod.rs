@@ -21,9 +21,13 @@ pub mod settle;
 pub mod waitlist;
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 pub(super) mod memory;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod waiting_model;
 
 pub use cancel::cancel;
 pub use configure::{Configure, Configured, configure};

@@ -120,6 +120,14 @@ impl BookingsStore for SqliteStore {
         Ok(select.query_row((workshop.0, holder.0, now_ms), |row| row.get(0))?)
     }
 
+    fn seats_waited_for(&mut self, workshop: WorkshopKey, holder: HolderKey) -> Result<i64, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT coalesce(sum(seats), 0) FROM bookings INDEXED BY bookings_by_holder
+             WHERE workshop_id = ?1 AND holder_id = ?2 AND taken = 0 AND place IS NOT NULL",
+        )?;
+        Ok(select.query_row((workshop.0, holder.0), |row| row.get(0))?)
+    }
+
     fn load_holders(&mut self, names: &[&str]) -> Result<Vec<Option<HolderKey>>, Error> {
         let mut select = self.connection.prepare_cached("SELECT holder_id FROM holders WHERE name = ?1")?;
         let load = |name: &&str| Ok(select.query_row([name], |row| row.get(0).map(HolderKey)).optional()?);
@@ -222,11 +230,13 @@ impl BookingsStore for SqliteStore {
             "SELECT {EVENT_COLUMNS} FROM events INDEXED BY events_by_booking
              WHERE workshop_id = ?1 AND booking_id =
                (SELECT booking_id FROM bookings WHERE workshop_id = ?1 AND request_id = ?2)
-             ORDER BY seq LIMIT ?3"
+             ORDER BY seq DESC LIMIT ?3"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let rows = select.query_map((workshop.0, request, limit), event_from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut newest: Vec<Event> = rows.collect::<Result<_, _>>()?;
+        newest.reverse();
+        Ok(newest)
     }
 
     fn events(&mut self, workshop: WorkshopKey, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
@@ -364,6 +374,7 @@ fn listed_from_row(row: &Row<'_>) -> rusqlite::Result<Listed> {
         attempt: attempt_from_row(row, 0)?,
         booking: if has_booking { Some(booking_from_row(row, ATTEMPT_COLUMNS)?) } else { None },
         holder: row.get(ATTEMPT_COLUMNS + COLUMN_COUNT + 1)?,
+        skipped_for: None,
     })
 }
 

@@ -251,6 +251,9 @@ pub fn a_holder_has_the_seats_that_it_has_now<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(store.seats_of_holder(keys[0], ada, 20).unwrap(), 1, "a hold that has ended counts no more");
     assert_eq!(store.seats_of_holder(keys[0], bob, 20).unwrap(), 16);
     assert_eq!(store.seats_of_holder(keys[1], bob, 20).unwrap(), 0);
+    assert_eq!(store.seats_waited_for(keys[0], ada).unwrap(), 8);
+    assert_eq!(store.seats_waited_for(keys[0], bob).unwrap(), 0);
+    assert_eq!(store.seats_waited_for(keys[1], ada).unwrap(), 0);
 }
 
 pub fn a_name_has_one_surrogate<S: Store>(open: &impl Fn() -> S) {
@@ -381,7 +384,7 @@ pub fn a_log_is_read_in_order_from_anywhere<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(store.events(keys[0], 6, 99).unwrap(), []);
     let of_one = [log[1].clone(), log[3].clone(), log[5].clone()];
     assert_eq!(store.history(keys[0], "one", 99).unwrap(), of_one);
-    assert_eq!(store.history(keys[0], "one", 2).unwrap(), of_one[..2]);
+    assert_eq!(store.history(keys[0], "one", 2).unwrap(), of_one[1..], "the newest");
     assert_eq!(store.history(keys[0], "two", 99).unwrap(), [], "its first decision is all of its history");
 }
 
