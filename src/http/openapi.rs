@@ -56,7 +56,8 @@ pub(super) enum Gone {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
 pub(super) enum Wrongs {
-    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`, `part_of_set`.
+    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`, `part_of_set`,
+    /// `workshop_gone`.
     #[response(status = 409, content_type = "application/problem+json")]
     Wrong(Problem),
 }

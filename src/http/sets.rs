@@ -287,6 +287,10 @@ async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>,
         }
         Wrong::AlreadyCancelled => Problem::conflict("already_cancelled", "the set was cancelled"),
         Wrong::AlreadyRejected => Problem::conflict("already_rejected", "the set never got seats"),
+        Wrong::WorkshopGone => {
+            let detail = "a workshop of the set was deleted, and its seats with it; the others are given up";
+            Problem::conflict("workshop_gone", detail)
+        }
         Wrong::StillPending => crate::partition::Refusal::Unavailable.into(),
         Wrong::Reused(field) => reused(field),
     })?;

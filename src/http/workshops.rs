@@ -312,6 +312,7 @@ pub(super) async fn delete(
     Workshop(name): Workshop,
 ) -> Result<Json<WorkshopDeletedAnswer>, Problem> {
     let deleted_at = app.workshops.delete(name.clone()).await?.ok_or_else(no_workshop)?;
+    app.sets.a_workshop_is_gone();
     Ok(Json(WorkshopDeletedAnswer { workshop: name.as_str().to_owned(), deleted_at }))
 }
 

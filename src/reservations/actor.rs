@@ -200,6 +200,7 @@ impl ReservationActors {
             Command::Workshops { after, limit, reply } => {
                 reply.set(list_workshops(store, after, *limit, now_ms)?);
             }
+            Command::AreThere { workshops, reply } => reply.set(store.are_there(workshops)?),
             Command::Sweep { reply } => match self.sweep(store, now_ms)? {
                 Some(swept) => {
                     reply.set(swept);

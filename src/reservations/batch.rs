@@ -445,7 +445,7 @@ impl Touched {
         })
     }
 
-    /// Which workshop did it. Nothing springs up for it.
+    /// Which workshop it is, if it has the line: one that was deleted and created again has none. Nothing springs up for it.
     fn settle<S: ReservationsStore + BookingsStore>(
         &mut self,
         actors: &ReservationActors,
@@ -454,15 +454,17 @@ impl Touched {
         settlement: Settlement,
         now_ms: i64,
     ) -> Result<Option<WorkshopKey>, Error> {
+        let mut has_the_line = false;
         if self.key.is_some() || self.now != self.loaded {
-            self.at_the_desk(actors, store, now_ms, |desk| decide::settle(desk, request, settlement))?;
+            has_the_line =
+                self.at_the_desk(actors, store, now_ms, |desk| decide::settle(desk, request, settlement))?;
             // Sprung up in this batch: what it did is saved under the key that it has from now on.
             if self.key.is_none() {
                 let created = store.create_workshops(&[(self.name.as_str(), self.loaded)], now_ms)?;
                 self.key = created.into_iter().next();
             }
         }
-        Ok(self.key)
+        Ok(self.key.filter(|_| has_the_line))
     }
 
     fn configure<S: ReservationsStore + BookingsStore>(

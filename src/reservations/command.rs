@@ -189,7 +189,7 @@ pub enum Command {
         as_it_stands: bool,
         reply: Reply<OrUndecided<Changed>>,
     },
-    /// Have a line do what its set has decided; which of the workshops of this name it is, if there is one.
+    /// Have a line do what its set has decided; which of the workshops of this name has the line, if one has.
     Settle {
         workshop: WorkshopName,
         request: RequestId,
@@ -216,6 +216,8 @@ pub enum Command {
     Events { workshop: WorkshopName, after: i64, limit: u32, reply: Reply<OrGone<Option<LogPage>>> },
     /// A page of the workshops placed on this partition, after a name.
     Workshops { after: Arc<str>, limit: u32, reply: Reply<Vec<(String, View)>> },
+    /// Which of these workshops, by surrogate id, are there.
+    AreThere { workshops: Vec<WorkshopKey>, reply: Reply<Vec<bool>> },
     /// Write down what is due, a chunk of it, and remove rows of what is deleted.
     Sweep { reply: Reply<Swept> },
     /// About sets whose home this partition is.
@@ -269,6 +271,7 @@ impl Command {
             | Self::List { .. }
             | Self::Events { .. }
             | Self::Workshops { .. }
+            | Self::AreThere { .. }
             | Self::Set(_) => {}
         }
     }
@@ -300,6 +303,7 @@ impl PartitionCommand for Command {
             Self::List { reply, .. } => reply.release(),
             Self::Events { reply, .. } => reply.release(),
             Self::Workshops { reply, .. } => reply.release(),
+            Self::AreThere { reply, .. } => reply.release(),
             Self::Sweep { reply } => reply.release(),
             Self::Set(command) => command.release(),
         }
@@ -317,6 +321,7 @@ impl PartitionCommand for Command {
             Self::List { reply, .. } => reply.refuse(refusal),
             Self::Events { reply, .. } => reply.refuse(refusal),
             Self::Workshops { reply, .. } => reply.refuse(refusal),
+            Self::AreThere { reply, .. } => reply.refuse(refusal),
             Self::Sweep { reply } => reply.refuse(refusal),
             Self::Set(command) => command.refuse(refusal),
         }

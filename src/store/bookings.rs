@@ -458,6 +458,12 @@ pub trait BookingsStore {
     /// The engine's.
     fn events(&mut self, workshop: WorkshopKey, after: i64, limit: u32) -> Result<Vec<Event>, Error>;
 
+    /// Whether the workshops of these surrogate ids are there, and have not been deleted.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn are_there(&mut self, workshops: &[WorkshopKey]) -> Result<Vec<bool>, Error>;
+
     /// When the workshops of these names were deleted, of those that were and are not there again.
     ///
     /// # Errors

@@ -43,6 +43,7 @@ mod rooms;
 mod seed_lab;
 mod service;
 mod set_ends;
+mod set_gone;
 mod set_recovery;
 mod sets;
 mod shim;

@@ -39,6 +39,8 @@ struct Inner {
     driven: Mutex<HashMap<RequestId, watch::Receiver<()>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// How many workshops were deleted.
+    deletions: watch::Sender<u64>,
 }
 
 /// Bounds of all sets; the settings of the same names say what they mean.
@@ -80,7 +82,8 @@ impl Sets {
     pub fn new(workshops: Workshops, bounds: Bounds, clock: Clock) -> Self {
         METRICS.observe(0);
         let (driven, tasks, stop) = (Mutex::default(), TaskTracker::new(), CancellationToken::new());
-        Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop }))
+        let deletions = watch::Sender::new(0);
+        Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop, deletions }))
     }
 
     /// Takes or holds seats of several workshops, all or none, or repeats the first answer to the same id. The
@@ -111,7 +114,7 @@ impl Sets {
                 }
             }
             Err(Wrong::Reused(field)) => Ok(Requested::Reused(field)),
-            // Sets never go away, and beginning one is never wrong in another way.
+            // Beginning one is never wrong in another way.
             Err(_) => Err(Refusal::OutcomeUnknown.into()),
         }
     }
@@ -125,6 +128,11 @@ impl Sets {
         request: &RequestId,
         change: Change,
     ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+        if change != Change::Cancel
+            && let Some(wrong) = self.lacks_a_line(request).await?
+        {
+            return Ok(Err(wrong));
+        }
         let mut changed = self.home(request, Step::Change(change)).await?;
         if changed == Err(Wrong::StillPending) {
             let Ok(pending) = self.home(request, Step::Look).await? else { return Ok(changed) };
@@ -157,7 +165,8 @@ impl Sets {
     /// # Errors
     /// The home's refusal.
     pub async fn show(&self, request: &RequestId) -> Result<Option<Box<Told>>, Refusal> {
-        let told = self.home(request, Step::Look).await?.ok();
+        let told = self.home(request, Step::Look).await?;
+        let told = self.unless_gone(request, told).await?.ok();
         if told.as_ref().is_some_and(|told| told.set.state == SetState::Expired && !told.set.finished) {
             self.drive(request);
         }
@@ -175,12 +184,24 @@ impl Sets {
         (&self.0.tasks, &self.0.stop, &self.0.clock, self.0.bounds.retry)
     }
 
+    pub(super) fn workshops(&self) -> &Workshops {
+        &self.0.workshops
+    }
+
+    pub(super) fn deletions(&self) -> &watch::Sender<u64> {
+        &self.0.deletions
+    }
+
     pub(super) async fn todo(&self, partition: u32, after: Arc<str>, limit: u32) -> Result<Todo, Refusal> {
         let todo = |reply| command::Command::Set(Command::Todo { after, limit, reply });
         self.0.workshops.chore(partition, todo).await
     }
 
-    async fn home(&self, request: &RequestId, step: Step) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+    pub(super) async fn home(
+        &self,
+        request: &RequestId,
+        step: Step,
+    ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
         self.0.workshops.ask_home(request, step).await
     }
 
@@ -204,14 +225,17 @@ impl Sets {
     }
 
     /// Has a set finished, and waits for it as long as an answer is waited for; the last that is known of it.
-    async fn finished(&self, request: &RequestId, mut known: Box<Told>) -> Box<Told> {
+    pub(super) async fn finished(&self, request: &RequestId, mut known: Box<Told>) -> Box<Told> {
         let finish = async {
             while !known.set.finished {
                 let mut driven = self.drive(request);
                 // Nothing is ever sent: the end of the driver ends this.
                 let _ended = driven.changed().await;
-                if let Ok(Ok(told)) = self.home(request, Step::Look).await {
-                    known = told;
+                match self.home(request, Step::Look).await {
+                    Ok(Ok(told)) => known = told,
+                    // It went with its workshops.
+                    Ok(Err(_)) => break,
+                    Err(_) => {}
                 }
                 if self.0.stop.is_cancelled() {
                     break;

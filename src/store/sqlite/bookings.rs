@@ -248,6 +248,13 @@ impl BookingsStore for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn are_there(&mut self, workshops: &[WorkshopKey]) -> Result<Vec<bool>, Error> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM workshops WHERE workshop_id = ?1)")?;
+        workshops.iter().map(|workshop| Ok(select.query_row([workshop.0], |row| row.get(0))?)).collect()
+    }
+
     fn load_tombstones(&mut self, names: &[&str]) -> Result<Vec<Option<i64>>, Error> {
         let mut select = self
             .connection
@@ -324,16 +331,23 @@ impl SqliteStore {
         let mut delete = self
             .connection
             .prepare_cached("DELETE FROM bookings WHERE workshop_id = ?1 AND request_id = ?2")?;
-        let mut forget = self.connection.prepare_cached(
-            "DELETE FROM holders WHERE holder_id = ?1
-             AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)
-             AND NOT EXISTS (SELECT 1 FROM sets WHERE holder_id = ?1)",
-        )?;
         for (request, holder) in &rows {
             delete.execute((dead, request))?;
-            forget.execute([holder])?;
+            self.forget_holder(*holder)?;
         }
         Ok(rows.len())
+    }
+
+    /// Removes a name that nothing stands behind any more.
+    pub(super) fn forget_holder(&self, holder: i64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "DELETE FROM holders WHERE holder_id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM sets WHERE holder_id = ?1)",
+            )?
+            .execute([holder])?;
+        Ok(())
     }
 }
 

@@ -401,9 +401,11 @@ pub fn a_deleted_workshop_leaves_a_tombstone_and_nothing_else<S: Store>(open: &i
     decide(&mut store, keys[1], &[("adas", of_ada)]);
 
     assert_eq!(store.load_tombstones(&["gone", "stays"]).unwrap(), [None, None]);
+    assert_eq!(store.are_there(&keys).unwrap(), [true, true]);
     transact(&mut store, |store| store.delete_workshop(keys[0], "gone", NOW_MS + 7).unwrap());
     store.reopen().unwrap();
     assert_eq!(store.load_workshops(&["gone"]).unwrap(), [None]);
+    assert_eq!(store.are_there(&[keys[1], keys[0]]).unwrap(), [true, false]);
     assert_eq!(store.load_tombstones(&["stays", "gone"]).unwrap(), [None, Some(NOW_MS + 7)]);
     let mut chunks = 0;
     while transact(&mut store, |store| store.sweep_workshops(6).unwrap()) {

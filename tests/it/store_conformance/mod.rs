@@ -53,7 +53,7 @@ macro_rules! store_conforms {
             conforms!(for_sets, $new_place, sets:
                 a_set_is_kept_as_decided, a_set_that_changed_meanwhile_is_a_conflict,
                 sets_that_are_to_be_gone_on_with_are_found, a_line_of_a_set_is_one_and_has_no_end,
-                a_holder_stays_as_long_as_a_set_names_it);
+                a_holder_stays_as_long_as_a_set_names_it, a_set_that_is_removed_leaves_nothing);
             conforms!(for_bookings, $new_place, bookings:
                 a_life_is_kept_as_saved,
                 seats_are_due_after_one_time_and_up_to_another,
