@@ -397,9 +397,13 @@ impl Touched {
         (request, wanted): (&RequestId, &Wanted),
         now_ms: i64,
     ) -> Result<Reserved, Error> {
+        let decide = |desk: &mut Desk<'_, ShelfBook<'_, S>>, ask: &Ask| match wanted.beyond_limits {
+            true => decide::repeat(desk, request, ask),
+            false => decide::request(desk, request, ask),
+        };
         let Some(wanted_terms) = wanted.terms.as_deref() else {
             let ask = Ask { seats: wanted.seats, terms: Terms::default(), set_ends_at_ms: None };
-            return self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask));
+            return self.at_the_desk(actors, store, now_ms, |desk| decide(desk, &ask));
         };
         let holder = wanted_terms.holder.as_ref();
         let known = holder.map(|name| holders.get(name).copied().flatten().unwrap_or(NOBODY));
@@ -416,7 +420,7 @@ impl Touched {
             set_ends_at_ms: wanted_terms.set_ends_at_ms,
         };
         // A name is stored with the first request that is decided for it, and with no other.
-        if let (Some(name), Some(NOBODY)) = (holder, known) {
+        if let (Some(name), Some(NOBODY), false) = (holder, known, wanted.beyond_limits) {
             let is_new = self.at_the_desk(actors, store, now_ms, |desk| {
                 let known = decide::Book::attempt(desk.book, request)?.is_some();
                 Ok(!known && decide::request::invalid(desk, &ask)?.is_none())
@@ -426,7 +430,7 @@ impl Touched {
                 holders.insert(name.clone(), ask.terms.holder);
             }
         }
-        self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask))
+        self.at_the_desk(actors, store, now_ms, |desk| decide(desk, &ask))
     }
 
     fn change<S: ReservationsStore + BookingsStore>(

@@ -44,6 +44,8 @@ pub struct Wanted {
     pub seats: Seats,
     /// What else; most want nothing else, and then nothing is carried about.
     pub terms: Option<Box<WantedTerms>>,
+    /// Whether some of it is more than the settings of today allow: then only a first answer is looked up.
+    pub beyond_limits: bool,
 }
 
 /// What a request for seats asks for beside them.
@@ -69,7 +71,7 @@ impl Wanted {
     /// Seats for good, and nothing else.
     #[must_use]
     pub fn seats(seats: Seats) -> Self {
-        Self { seats, terms: None }
+        Self { seats, terms: None, beyond_limits: false }
     }
 }
 

@@ -31,6 +31,7 @@ mod likes_history;
 mod limits;
 mod linearizable;
 mod live_totals;
+mod lowered_limits;
 mod mass_expiry;
 mod metrics;
 mod namespaces;

@@ -39,6 +39,9 @@ pub enum Reserved {
         /// How many it may.
         max: i64,
     },
+    /// It asks for more than the settings allow, which only a repetition of what was allowed once may. The id is not
+    /// used up.
+    BeyondLimits,
     /// The request that is to be replaced does not exist. The id is not used up.
     NothingToReplace,
     /// The request that is to be replaced is a line of a set, whose lines stay together. The id is not used up.
@@ -118,6 +121,18 @@ pub fn request<B: Book>(
     match desk.refusal(ask, replaced.as_ref().map(|(_, old)| old))? {
         None => desk.accept(request, ask, replaced),
         Some(reason) => desk.refuse_or_queue(request, ask, reason),
+    }
+}
+
+/// Repeats a request's first decision, if there was one. What asks for more than the settings of today allow is looked up
+/// here and goes no further: allowed once, it is answered as it was.
+///
+/// # Errors
+/// The book's.
+pub fn repeat<B: Book>(desk: &mut Desk<'_, B>, request: &RequestId, ask: &Ask) -> Result<Reserved, B::Error> {
+    match desk.book.attempt(request)? {
+        Some(first) => desk.repeat(request, first, ask),
+        None => Ok(Reserved::BeyondLimits),
     }
 }
 

@@ -238,6 +238,7 @@ pub fn refusal(reserved: Reserved) -> Option<Reason> {
         // Its rules have changed since they were looked at.
         Reserved::HolderRequired
         | Reserved::TooManySeats { .. }
+        | Reserved::BeyondLimits
         | Reserved::NothingToReplace
         | Reserved::ReplacesPartOfSet => Some(Reason::LimitExceeded),
     }

@@ -67,6 +67,9 @@ pub enum Requested {
     Reused(&'static str),
     /// A workshop limits what a holder may have, and the request names none. The id is not used up.
     HolderRequired,
+    /// It asks for more than the settings allow, which only a repetition of what was allowed once may. The id is not
+    /// used up.
+    BeyondLimits,
     /// More seats than one request may ask for in a workshop. The id is not used up.
     TooManySeats {
         /// Which.
@@ -87,14 +90,24 @@ impl Sets {
     }
 
     /// Takes or holds seats of several workshops, all or none, or repeats the first answer to the same id. The
-    /// decision is durable when it returns.
+    /// decision is durable when it returns. `beyond_limits`: some of it is more than the settings of today allow, so that
+    /// only a first answer is looked up.
     ///
     /// # Errors
     /// A partition's refusal; [`Refused::Gone`] if one of the workshops is; then surely not done, except for
     /// [`Refusal::OutcomeUnknown`].
-    pub async fn request(&self, request: RequestId, wanted: Wanted) -> Result<Requested, Refused> {
-        let mut begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
+    pub async fn request(
+        &self,
+        request: RequestId,
+        wanted: Wanted,
+        beyond_limits: bool,
+    ) -> Result<Requested, Refused> {
+        let begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
+        let mut begun = self.unless_gone(&request, begun).await?;
         if begun == Err(Wrong::NotFound) {
+            if beyond_limits {
+                return Ok(Requested::BeyondLimits);
+            }
             let default_ttl_ms = match self.look_at_the_rules(&wanted).await? {
                 Ok(default_ttl_ms) => default_ttl_ms,
                 Err(invalid) => return Ok(invalid),
@@ -357,7 +370,7 @@ impl Driver {
         let set_ends_at_ms = told.ends_at_ms;
         let terms =
             WantedTerms { hold: true, holder, of_set: true, set_ends_at_ms, ..WantedTerms::default() };
-        let wanted = command::Wanted { seats, terms: Some(Box::new(terms)) };
+        let wanted = command::Wanted { seats, terms: Some(Box::new(terms)), beyond_limits: false };
         match workshops.request(workshop, self.request.clone(), wanted).await {
             Ok(reserved) => Ok(refusal(reserved)),
             Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),
