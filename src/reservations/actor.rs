@@ -33,6 +33,8 @@ pub struct ReservationActors {
     sets_alarm: Alarm,
     /// To be told of once they are committed.
     uncommitted: Uncommitted,
+    /// The last workshop whose turn it was to be swept.
+    swept_up_to: WorkshopKey,
     /// For the decision log, once it is durable: behind the gate of the next reply.
     pub(super) unlogged: Vec<Happened>,
 }
@@ -92,6 +94,7 @@ impl ReservationActors {
             alarm: setup.alarm,
             sets_alarm: setup.sets_alarm,
             uncommitted: Uncommitted::default(),
+            swept_up_to: WorkshopKey(i64::MIN),
             unlogged: Vec::new(),
         }
     }
@@ -346,8 +349,7 @@ impl ReservationActors {
         now_ms: i64,
     ) -> Result<Option<Swept>, Error> {
         let rows_are_left = store.sweep_workshops(self.defaults.chunk)?;
-        let names = store.due_workshops(now_ms, self.defaults.chunk)?;
-        let names: Vec<WorkshopName> = names.iter().filter_map(|name| WorkshopName::parse(name)).collect();
+        let names = self.to_be_swept(store, now_ms)?;
         if !names.is_empty() {
             let mut batch = Batch::load_named(self, store, &names)?;
             batch.sweep(self, store, self.defaults.chunk, now_ms)?;
@@ -359,6 +361,24 @@ impl ReservationActors {
         self.uncommitted.next_due_at_ms = Some(next_at_ms);
         self.uncommitted.first_end_at_ms = None;
         Ok(Some(Swept { next_at_ms }))
+    }
+
+    /// Each in its turn, so that who waits in one workshop does not wait for all that ended in another one before; and
+    /// then those where most is to be done.
+    fn to_be_swept<S: BookingsStore>(
+        &mut self,
+        store: &mut S,
+        now_ms: i64,
+    ) -> Result<Vec<WorkshopName>, Error> {
+        let chunk = self.defaults.chunk;
+        let holding = store.holding_workshops(self.swept_up_to, now_ms, chunk)?;
+        let full = holding.len() >= chunk as usize;
+        let last = holding.last().filter(|_| full);
+        self.swept_up_to = last.map_or(WorkshopKey(i64::MIN), |(workshop, ..)| *workshop);
+        let due = holding.into_iter().filter_map(|(_, name, is_due)| is_due.then_some(name));
+        let mut names: Vec<String> = due.collect();
+        names.extend(store.due_workshops(now_ms, chunk)?);
+        Ok(names.iter().filter_map(|name| WorkshopName::parse(name)).collect())
     }
 
     /// Remembers that something is due at a time.

@@ -248,7 +248,8 @@ impl Batch {
         }))
     }
 
-    /// Expires what is due of the loaded workshops, `limit` holds in all, and serves who waits.
+    /// Expires what is due of the loaded workshops, `limit` holds in all, and serves who waits. Each has its share; what
+    /// one leaves of it goes to the others, the first first.
     pub(super) fn sweep<S: ReservationsStore + BookingsStore>(
         &mut self,
         actors: &ReservationActors,
@@ -256,12 +257,18 @@ impl Batch {
         limit: u32,
         now_ms: i64,
     ) -> Result<(), Error> {
+        let workshops = u32::try_from(self.workshops.len()).unwrap_or(u32::MAX);
+        let share = (limit / workshops.max(1)).max(1);
         let mut left = limit;
-        for touched in &mut self.workshops {
-            if left == 0 {
-                break;
+        for most in [share, limit] {
+            for touched in &mut self.workshops {
+                if left == 0 {
+                    return Ok(());
+                }
+                let most = most.min(left);
+                left -=
+                    touched.at_the_desk(actors, store, now_ms, |desk| decide::sweep(desk, most))?.min(left);
             }
-            left -= touched.at_the_desk(actors, store, now_ms, |desk| decide::sweep(desk, left))?.min(left);
         }
         Ok(())
     }

@@ -414,11 +414,22 @@ pub trait BookingsStore {
     /// The engine's.
     fn mark_time(&mut self, now_ms: i64) -> Result<(), Error>;
 
-    /// Workshops with holds that have ended, or with waiters to be looked at, at most `limit`.
+    /// Workshops of the holds that ended first, `limit` of these holds, and as many with waiters to be looked at.
     ///
     /// # Errors
     /// The engine's.
     fn due_workshops(&mut self, now_ms: i64, limit: u32) -> Result<Vec<String>, Error>;
+
+    /// Workshops with holds that end, by surrogate id after `after`, at most `limit`, and whether one has ended at `now_ms`.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn holding_workshops(
+        &mut self,
+        after: WorkshopKey,
+        now_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<(WorkshopKey, String, bool)>, Error>;
 
     /// When the next hold ends or the next waiters are to be looked at, in ms since 1970; in the past if there
     /// are rows of deleted workshops.

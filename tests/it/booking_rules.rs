@@ -431,3 +431,37 @@ async fn a_history_tells_everything_and_no_name() {
     assert!(service.stop().success());
     setup.assert_verified();
 }
+
+/// Everything has ended while the service was down. What one workshop has to be written down does not keep another one's
+/// waiter from its offer.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_in_one_workshop_does_not_wait_for_all_that_ended_in_another_one() {
+    const MASS: usize = 120;
+    let setup = Setup::new()
+        .with("reservations.default_capacity", 1_000)
+        .with("storage.partitions", 1)
+        .with("reservations.sweep_chunk", 4);
+    let service = setup.start();
+    let client = &service.client;
+    for n in 0..MASS {
+        let body = json!({"requestId": format!("held-{n}"), "seats": 1, "hold": true, "ttlMs": 10_000});
+        assert_eq!(client.request("a-mass", body).await.status, 201);
+    }
+    let waitlist = json!({"policy": "strict", "offerTtlMs": 600_000, "maxLength": 9});
+    client.configure(W, json!({"capacity": 1, "waitlist": waitlist})).await;
+    assert_eq!(hold(client, "held", 1, 20_000).await.status, 201);
+    let wait = json!({"requestId": "waiter", "seats": 1, "waitlist": true});
+    assert_eq!(client.request(W, wait).await.status, 202);
+    let service = time::passes(&setup, service, 20_000);
+    let expired = "SELECT count(*) FROM events WHERE kind = 'expired'";
+    eventually("the sweep", || files::sum(&setup.data_dir(), expired) == MASS as i64 + 1);
+    let offered_at = files::sum(&setup.data_dir(), "SELECT at_ms FROM events WHERE kind = 'offered'");
+    let ended_later = format!(
+        "SELECT count(*) FROM events JOIN workshops USING (workshop_id)
+         WHERE name = 'a-mass' AND kind = 'expired' AND at_ms >= {offered_at}"
+    );
+    let later = files::sum(&setup.data_dir(), &ended_later);
+    assert!(later >= MASS as i64 - 8, "{later} of {MASS} ended with the offer or after it");
+    assert!(service.stop().success());
+    setup.assert_verified();
+}

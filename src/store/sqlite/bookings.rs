@@ -165,6 +165,31 @@ impl BookingsStore for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn holding_workshops(
+        &mut self,
+        after: WorkshopKey,
+        now_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<(WorkshopKey, String, bool)>, Error> {
+        // From one to the next, over however many holds of each.
+        let mut select = self.connection.prepare_cached(
+            "WITH RECURSIVE holding (id, place) AS (
+               SELECT (SELECT min(workshop_id) FROM bookings INDEXED BY bookings_by_expiry
+                       WHERE expires_at_ms IS NOT NULL AND workshop_id > ?1), 1
+               UNION ALL
+               SELECT (SELECT min(workshop_id) FROM bookings INDEXED BY bookings_by_expiry
+                       WHERE expires_at_ms IS NOT NULL AND workshop_id > holding.id), place + 1
+               FROM holding WHERE id IS NOT NULL AND place < ?3)
+             SELECT id, name, EXISTS (
+               SELECT 1 FROM bookings WHERE workshop_id = id AND expires_at_ms IS NOT NULL AND expires_at_ms <= ?2)
+             FROM holding CROSS JOIN workshops ON workshop_id = id ORDER BY id",
+        )?;
+        let rows = select.query_map((after.0, now_ms, limit), |row| {
+            Ok((WorkshopKey(row.get(0)?), row.get(1)?, row.get(2)?))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     fn next_due_at_ms(&mut self) -> Result<Option<i64>, Error> {
         let mut select = self.connection.prepare_cached(
             "SELECT min(at_ms) FROM (

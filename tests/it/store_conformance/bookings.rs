@@ -445,3 +445,22 @@ pub fn tombstones_can_all_be_taken_away<S: Store>(open: &impl Fn() -> S) {
     assert!(!transact(&mut store, |store| store.remove_tombstones(2).unwrap()));
     assert_eq!(left(&mut store), 0);
 }
+
+pub fn each_workshop_with_holds_has_its_turn<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    let keys = create(&mut store, &["a", "b", "c", "d", "none"]);
+    let ids: Vec<String> = (0..20).map(|n| format!("held-{n:02}")).collect();
+    let many: Vec<_> = ids.iter().map(|id| (id.as_str(), held(1, 10))).collect();
+    save_committed(&mut store, keys[0], &many);
+    for (key, ends_at_ms) in [(keys[1], 30), (keys[2], 20), (keys[3], 15)] {
+        save_committed(&mut store, key, &[("held", held(1, ends_at_ms)), ("never", of(State::Held, 1))]);
+    }
+    let row = |place: usize, name: &str, is_due| (keys[place], name.to_owned(), is_due);
+    let first = WorkshopKey(i64::MIN);
+    let all = [row(0, "a", true), row(1, "b", false), row(2, "c", true), row(3, "d", true)];
+    assert_eq!(store.holding_workshops(first, 20, 9).unwrap(), all);
+    assert_eq!(store.holding_workshops(first, 20, 2).unwrap(), all[..2]);
+    assert_eq!(store.holding_workshops(keys[1], 20, 2).unwrap(), all[2..]);
+    assert_eq!(store.holding_workshops(keys[3], 20, 2).unwrap(), []);
+    assert!(store.holding_workshops(first, 9, 9).unwrap().iter().all(|(_, _, is_due)| !is_due));
+}

@@ -63,6 +63,7 @@ macro_rules! store_conforms {
                 a_holder_has_the_seats_that_it_has_now,
                 a_name_has_one_surrogate,
                 what_is_due_next_is_known_over_all_workshops,
+                each_workshop_with_holds_has_its_turn,
                 workshops_are_listed_by_name_a_page_at_a_time,
                 requests_are_listed_by_id_as_they_are_at_a_time,
                 a_log_is_read_in_order_from_anywhere,
