@@ -50,6 +50,14 @@ pub(super) struct SetBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<schema::Holder>)]
     holder: Option<&'a RawValue>,
+    /// Refused: a set never waits.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    waitlist: Option<&'a RawValue>,
+    /// Refused: a set replaces nothing.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    replaces: Option<&'a RawValue>,
 }
 
 /// Seats of one workshop. Other fields are ignored.

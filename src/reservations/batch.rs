@@ -491,10 +491,9 @@ impl Touched {
         let matches = match if_match {
             None => true,
             Some(IfMatch::Any) => exists,
-            Some(IfMatch::OneOf(versions)) => {
-                let version = self.key.map(|key| (key.0, self.now.rules_version));
-                exists && version.is_some_and(|version| versions.contains(&version))
-            }
+            Some(IfMatch::None) => !exists,
+            Some(IfMatch::OneOf(versions)) => exists && self.is_one_of(versions),
+            Some(IfMatch::NoneOf(versions)) => !exists || !self.is_one_of(versions),
         };
         if !matches {
             return Ok(Set::Mismatch);
@@ -513,6 +512,11 @@ impl Touched {
                 Ok(Set::Done { created: !exists, view: self.view(actors, store, now_ms)? })
             }
         }
+    }
+
+    fn is_one_of(&self, versions: &[(i64, i64)]) -> bool {
+        let version = self.key.map(|key| (key.0, self.now.rules_version));
+        version.is_some_and(|version| versions.contains(&version))
     }
 
     fn view<S: ReservationsStore + BookingsStore>(

@@ -107,13 +107,17 @@ pub struct View {
     pub key: Option<i64>,
 }
 
-/// Which version of a workshop's rules a change is made to.
+/// Which version of a workshop's rules a change is made to, as `If-Match` says, or `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
     /// Any, as long as there is one.
     Any,
     /// One of these, each a surrogate id and a version.
     OneOf(Vec<(i64, i64)>),
+    /// None: there is no such workshop yet.
+    None,
+    /// Any but these.
+    NoneOf(Vec<(i64, i64)>),
 }
 
 /// What came of setting a workshop's rules.
@@ -131,7 +135,7 @@ pub enum Set {
         /// The lowest that needs no force.
         minimum: i64,
     },
-    /// `If-Match` names another version.
+    /// `If-Match` names another version, or `If-None-Match` this one.
     Mismatch,
 }
 

@@ -206,6 +206,15 @@ async fn a_sale_has_a_window() {
     eventually("the sweep", || files::sum(&setup.data_dir(), passed_over) == 1);
     let shown = client.show(W, "waiting").await;
     assert_eq!((&shown["state"], &shown["status"]), (&json!("rejected"), &json!("waiting")));
+    // Whoever asks is told why.
+    let listed = client.get(&format!("/workshops/{W}/reservations?state=rejected")).await.json;
+    let listed = listed["reservations"].as_array().unwrap();
+    let listed = listed.iter().find(|listed| listed["requestId"] == "waiting").unwrap();
+    let replay = client.request(W, json!({"requestId": "waiting", "seats": 1, "waitlist": true})).await;
+    assert_eq!((replay.status, &replay.json["state"]), (202, &json!("rejected")));
+    for told in [&shown, listed, &replay.json] {
+        assert_eq!(told["reason"], "sale_closed", "{told}");
+    }
     assert!(service.stop().success());
     setup.assert_verified();
 }
@@ -226,8 +235,16 @@ async fn a_configuration_is_changed_by_whoever_has_read_it() {
         with_tag.send(Method::PUT, &path, body.to_string()).await
     };
     assert_word(&put("*", &whole).await, 412, "version_mismatch");
-    let created = client.configure(W, whole.clone()).await;
+    let put_unless = async |tag: &str, body: &Value| {
+        let mut with_tag = client.clone();
+        with_tag.set_header("if-none-match", tag);
+        with_tag.send(Method::PUT, &path, body.to_string()).await
+    };
+    let created = put_unless("*", &whole).await;
     assert_eq!(created.status, 201, "{created:?}");
+    assert_word(&put_unless("*", &whole).await, 412, "version_mismatch");
+    assert_word(&put_unless(created.header("etag"), &whole).await, 412, "version_mismatch");
+    assert_eq!(put_unless("\"1-9\"", &whole).await.status, 200);
     for (field, value) in whole.as_object().unwrap() {
         assert_eq!(created.json[field], *value, "{field}");
     }
