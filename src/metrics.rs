@@ -346,6 +346,7 @@ impl ReservationMetrics {
             Reserved::Reused { .. } => self.reused.increment(1),
             Reserved::HolderRequired
             | Reserved::TooManySeats { .. }
+            | Reserved::BeyondLimits
             | Reserved::NothingToReplace
             | Reserved::ReplacesPartOfSet => self.invalid.increment(1),
         }

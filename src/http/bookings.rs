@@ -34,7 +34,7 @@ pub(super) struct BookingAnswer {
     status: &'static str,
     #[schema(schema_with = schema::state)]
     state: &'static str,
-    /// Why it was rejected.
+    /// Why it was rejected, or passed over when it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::reason, required = false)]
     reason: Option<&'static str>,
@@ -59,13 +59,14 @@ impl BookingAnswer {
         let live = matches!(state, BookingState::Held | BookingState::Offered);
         let booking = listed.booking.as_ref();
         let status = first_word(listed.attempt, booking);
-        let reason = listed.attempt.reason.unwrap_or(Reason::NotEnoughSeats);
+        let refused_for = listed.attempt.reason.unwrap_or(Reason::NotEnoughSeats);
+        let reason = Some(refused_for).filter(|_| status == First::Rejected).or(listed.skipped_for);
         Self {
             request_id: listed.request.to_string(),
             seats: booking.map_or(listed.attempt.seats, |booking| booking.seats),
             status: status.as_str(),
             state: state.as_str(),
-            reason: (status == First::Rejected).then(|| reason.as_str()),
+            reason: reason.map(Reason::as_str),
             holder: listed.holder.clone(),
             expires_at: booking.and_then(|booking| booking.expires_at_ms).filter(|_| live),
             part_of_set: booking.is_some_and(|booking| booking.terms.of_set).then_some(true),
@@ -145,6 +146,10 @@ pub(super) struct ShownAnswer {
     position: Option<i64>,
     /// In order. The end of a hold comes in when it is written down, a little after it.
     history: Vec<EventAnswer>,
+    /// Whether there is more than a thousand of it, and the oldest is left out; absent if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    truncated: Option<bool>,
 }
 
 /// A request as it is now, with its history.
@@ -161,10 +166,16 @@ pub(super) async fn show(
     let shown = app.workshops.show(name.clone(), request).await?;
     let shown =
         shown.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such request"))?;
-    let first = first_event(&shown.listed);
+    let first = first_event(&shown.listed).filter(|_| !shown.truncated);
     let history = first.iter().chain(&shown.history).map(EventAnswer::of_a_request).collect();
     let booking = BookingAnswer::of(&shown.listed, shown.now_ms);
-    Ok(Json(ShownAnswer { workshop: name.as_str().to_owned(), booking, position: shown.position, history }))
+    Ok(Json(ShownAnswer {
+        workshop: name.as_str().to_owned(),
+        booking,
+        position: shown.position,
+        history,
+        truncated: shown.truncated.then_some(true),
+    }))
 }
 
 /// The event of a first decision that accepted or rejected: the log is not searched for it, because the

@@ -47,7 +47,7 @@ pub(super) struct EventAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = schema::RequestId, required = false)]
     request_id: Option<String>,
-    /// The request's seats; of `configured`, the capacity.
+    /// The request's seats; of `configured`, the capacity; of `deleted`, none.
     #[schema(minimum = 0)]
     seats: i64,
     /// Seats taken just after.
@@ -103,10 +103,12 @@ impl Position {
             Some(Self { key: key.parse().ok()?, seq: seq.parse().ok()? })
         };
         let position = id.to_str().ok().and_then(parse).filter(|position| position.seq >= 0);
-        let invalid =
-            || Problem::bad_request("invalid_event_id", "Last-Event-ID is the id of an event of this stream");
-        position.map(Some).ok_or_else(invalid)
+        position.map(Some).ok_or_else(invalid_event_id)
     }
+}
+
+fn invalid_event_id() -> Problem {
+    Problem::bad_request("invalid_event_id", "Last-Event-ID is the id of an event of this stream")
 }
 
 struct Stand {
@@ -154,6 +156,8 @@ pub(super) async fn stream(
     let page = app.workshops.events(workshop.clone(), i64::MAX, 1).await?;
     let now = page.map_or_else(Position::default, |page| Position { key: page.key, seq: page.last_event });
     let position = match resumed {
+        // Of this log, and not yet written: whoever saw that event saw another log.
+        Some(position) if position.key == now.key && position.seq > now.seq => return Err(invalid_event_id()),
         Some(position) => position,
         None if from_now => now,
         None => Position { seq: 0, ..now },
@@ -189,7 +193,9 @@ impl Stand {
                 Ok(_) => {}
                 Err(Refused::Gone(gone)) => {
                     self.ended = true;
-                    let data = format!(r#"{{"at":{},"event":"deleted"}}"#, gone.deleted_at_ms);
+                    // No seats are left of it, and none are taken.
+                    let at = gone.deleted_at_ms;
+                    let data = format!(r#"{{"at":{at},"event":"deleted","seats":0,"reserved":0}}"#);
                     return Some(sse::Event::default().event("deleted").data(data));
                 }
                 Err(Refused::Refusal(Refusal::Unavailable)) if draining.is_cancelled() => return None,

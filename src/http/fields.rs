@@ -3,7 +3,9 @@
 use serde_json::value::RawValue;
 
 use super::App;
+use super::beyond::Beyond;
 use super::problem::Problem;
+use crate::config::Reservations;
 use crate::reservations::HolderName;
 use crate::reservations::types::whole_number;
 
@@ -37,6 +39,17 @@ pub(super) fn whole(
     number.map(Some).ok_or_else(|| Problem::bad_request(word, detail()).of_field(field))
 }
 
+/// How long a hold lives, in ms.
+pub(super) fn hold_ms(
+    word: &'static str,
+    json: Option<&RawValue>,
+    app: &App,
+    beyond: &mut Beyond,
+) -> Result<Option<i64>, Problem> {
+    let today = whole(word, "ttlMs", json, (1, app.limits.max_hold_ms));
+    beyond.allow(today, || whole(word, "ttlMs", json, (1, Reservations::MOST_HOLD_MS)).ok())
+}
+
 /// Beyond the year 100,000, and far below 2^53.
 pub(super) const LATEST_MS: i64 = 4_000_000_000_000_000;
 
@@ -45,11 +58,12 @@ pub(super) fn holder(
     word: &'static str,
     json: Option<&RawValue>,
     app: &App,
+    beyond: &mut Beyond,
 ) -> Result<Option<HolderName>, Problem> {
     let Some(json) = json else { return Ok(None) };
-    let max = app.limits.max_holder_bytes;
-    let holder = text(json).and_then(|holder| HolderName::parse(&holder, max));
-    holder.map(Some).ok_or_else(|| invalid_holder(word, app))
+    let within = |most_bytes| text(json).and_then(|holder| HolderName::parse(&holder, most_bytes));
+    let today = within(app.limits.max_holder_bytes).ok_or_else(|| invalid_holder(word, app));
+    beyond.allow(today, || within(usize::from(Reservations::MOST_HOLDER_BYTES))).map(Some)
 }
 
 pub(super) fn invalid_holder(word: &'static str, app: &App) -> Problem {

@@ -10,6 +10,7 @@
 
 pub mod auth;
 mod batch;
+mod beyond;
 mod body;
 mod bookings;
 mod changes;

@@ -44,7 +44,10 @@ async fn reserve(
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
     let workshop = segment(&uri, 2)?.and_then(|name| WorkshopName::parse(&name));
     let workshop = workshop.ok_or_else(Problem::not_found)?;
-    let (request, wanted) = ReservationBody::parse(&body, &app)?;
+    let (request, wanted, beyond) = ReservationBody::parse(&body, &app)?;
+    if beyond.is_any() {
+        return Err(beyond.problem(Problem::not_found));
+    }
     let answer = ReservationAnswer {
         workshop: workshop.as_str().to_owned(),
         request_id: request.as_str().to_owned(),

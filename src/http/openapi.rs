@@ -56,7 +56,8 @@ pub(super) enum Gone {
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]
 pub(super) enum Wrongs {
-    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`, `part_of_set`.
+    /// `hold_expired`, `already_confirmed`, `already_cancelled`, `already_rejected`, `still_waiting`, `more_than_held`, `part_of_set`,
+    /// `workshop_gone`.
     #[response(status = 409, content_type = "application/problem+json")]
     Wrong(Problem),
 }
@@ -143,6 +144,9 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             }
             ("TtlMs", RefOr::T(Schema::Object(ttl))) => {
                 ttl.maximum = usize::try_from(limits.max_hold_ms).ok().map(Number::UInt);
+            }
+            ("OfferTtlMs", RefOr::T(Schema::Object(ttl))) => {
+                ttl.maximum = usize::try_from(limits.max_offer_ms).ok().map(Number::UInt);
             }
             ("WaitlistLength", RefOr::T(Schema::Object(length))) => {
                 length.maximum = Some(Number::UInt(limits.max_waitlist as usize));

@@ -9,11 +9,13 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::auth::{Permit, Write};
+use super::beyond::Beyond;
 use super::body::Body;
-use super::fields::{flag, holder, text, whole};
+use super::fields::{flag, hold_ms, holder, text};
 use super::path::Workshop;
 use super::problem::Problem;
 use super::schema;
+use crate::config::Reservations as Limits;
 use crate::reservations::command::{First, Reserved, Wanted, WantedTerms};
 use crate::reservations::{RequestId, Seats, WorkshopName};
 use crate::store::bookings::Reason;
@@ -33,7 +35,8 @@ pub(super) struct ReservationBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     hold: Option<&'a RawValue>,
-    /// How long a hold lives, in ms from this request; absent, the workshop's `holdTtlMs`.
+    /// How long a hold lives, in ms from this request; absent, the workshop's `holdTtlMs`. Without `hold` it has no effect.
+    /// What replaces a hold goes on with its time, which has an end.
     #[serde(rename = "ttlMs", borrow)]
     #[schema(value_type = Option<schema::TtlMs>)]
     ttl_ms: Option<&'a RawValue>,
@@ -46,14 +49,14 @@ pub(super) struct ReservationBody<'a> {
     #[schema(value_type = Option<bool>)]
     waitlist: Option<&'a RawValue>,
     /// A request of this workshop whose seats are given up for these, in one step. Refused, it keeps them; what
-    /// replaces something never waits.
+    /// replaces something never waits. While others wait, only a holder may exchange its own seats, for no more.
     #[serde(borrow)]
     #[schema(value_type = Option<schema::RequestId>)]
     replaces: Option<&'a RawValue>,
 }
 
 impl ReservationBody<'_> {
-    pub(super) fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted), Problem> {
+    pub(super) fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted, Beyond), Problem> {
         let invalid = || {
             Problem::bad_request(
                 INVALID,
@@ -63,10 +66,12 @@ impl ReservationBody<'_> {
         let reservation: ReservationBody<'_> = body.object(invalid)?;
         let request = reservation.request_id.and_then(text).and_then(|request| RequestId::parse(&request));
         let request = request.ok_or_else(|| invalid().of_field("requestId"))?;
+        let mut beyond = Beyond::default();
         let max = app.limits.max_seats_per_request;
-        let seats = reservation.seats.and_then(|json| Seats::parse(json.get(), max));
+        let seats = |max| reservation.seats.and_then(|json| Seats::parse(json.get(), max));
         let detail = || format!("`seats` is a whole number from 1 to {max}");
-        let seats = seats.ok_or_else(|| Problem::bad_request(INVALID, detail()).of_field("seats"))?;
+        let today = seats(max).ok_or_else(|| Problem::bad_request(INVALID, detail()).of_field("seats"));
+        let seats = beyond.allow(today, || seats(Limits::MOST_SEATS_PER_REQUEST))?;
         let replaces = match reservation.replaces {
             None => None,
             Some(json) => {
@@ -76,15 +81,16 @@ impl ReservationBody<'_> {
         };
         let terms = WantedTerms {
             hold: flag(INVALID, "hold", reservation.hold)?,
-            ttl_ms: whole(INVALID, "ttlMs", reservation.ttl_ms, (1, app.limits.max_hold_ms))?,
-            holder: holder(INVALID, reservation.holder, app)?,
+            ttl_ms: hold_ms(INVALID, reservation.ttl_ms, app, &mut beyond)?,
+            holder: holder(INVALID, reservation.holder, app, &mut beyond)?,
             waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
             replaces,
             of_set: false,
             set_ends_at_ms: None,
         };
         let terms = (terms != WantedTerms::default()).then(|| Box::new(terms));
-        Ok((request, Wanted { seats, terms }))
+        let wanted = Wanted { seats, terms, beyond_limits: beyond.is_any() };
+        Ok((request, wanted, beyond))
     }
 }
 
@@ -109,7 +115,7 @@ pub(super) struct ReservationAnswer {
     pub reserved: i64,
     /// Whether this repeats an earlier decision.
     pub replayed: bool,
-    /// Why it was rejected.
+    /// Why it was rejected, or passed over when it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::reason, required = false)]
     pub reason: Option<&'static str>,
@@ -144,10 +150,10 @@ pub(super) async fn reserve(
     Workshop(workshop): Workshop,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let (request, wanted) = ReservationBody::parse(&body, &app)?;
+    let (request, wanted, beyond) = ReservationBody::parse(&body, &app)?;
     let seats = wanted.seats.get();
     let reserved = app.workshops.request(workshop.clone(), request.clone(), wanted).await?;
-    answer(&workshop, &request, seats, reserved)
+    answer(&workshop, &request, seats, reserved, beyond)
 }
 
 fn answer(
@@ -155,6 +161,7 @@ fn answer(
     request: &RequestId,
     seats: u32,
     reserved: Reserved,
+    beyond: Beyond,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
     match reserved {
         Reserved::Decided { status, reason, capacity, reserved, replayed, life } => {
@@ -193,6 +200,9 @@ fn answer(
         Reserved::TooManySeats { max } => {
             let detail = format!("`seats` is a whole number from 1 to {max} in this workshop");
             Err(Problem::bad_request(INVALID, detail).of_field("seats"))
+        }
+        Reserved::BeyondLimits => {
+            Err(beyond.problem(|| Problem::bad_request(INVALID, "the settings do not allow that much")))
         }
         Reserved::ReplacesPartOfSet => {
             let detail = "a line of a set is not exchanged alone: cancel the set";

@@ -37,6 +37,8 @@ pub(super) struct Capacity;
 #[derive(Debug)]
 pub(super) struct TtlMs;
 #[derive(Debug)]
+pub(super) struct OfferTtlMs;
+#[derive(Debug)]
 pub(super) struct Holder;
 #[derive(Debug)]
 pub(super) struct Time;
@@ -88,6 +90,7 @@ impl ToSchema for Seats {}
 impl ToSchema for Lines {}
 impl ToSchema for Capacity {}
 impl ToSchema for TtlMs {}
+impl ToSchema for OfferTtlMs {}
 impl ToSchema for Holder {}
 impl ToSchema for Time {}
 impl ToSchema for Policy {}
@@ -222,6 +225,12 @@ impl PartialSchema for Capacity {
 impl PartialSchema for TtlMs {
     fn schema() -> RefOr<Schema> {
         number(1, 60_000, "Milliseconds, at most `reservations.max_hold_ms`").into()
+    }
+}
+
+impl PartialSchema for OfferTtlMs {
+    fn schema() -> RefOr<Schema> {
+        number(1, 3_600_000, "Milliseconds, at most `reservations.max_offer_ms`").into()
     }
 }
 

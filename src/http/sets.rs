@@ -12,12 +12,14 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::auth::{Permit, Read, Write};
+use super::beyond::Beyond;
 use super::body::Body;
 use super::changes::ExtendBody;
-use super::fields::{flag, holder, text, whole};
+use super::fields::{flag, hold_ms, holder, text};
 use super::path::set;
 use super::problem::Problem;
 use super::schema;
+use crate::config::Reservations as Limits;
 use crate::reservations::sets::command::{Told, Wanted};
 use crate::reservations::sets::decide::{Change, Wrong};
 use crate::reservations::sets::driver::Requested;
@@ -48,6 +50,14 @@ pub(super) struct SetBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<schema::Holder>)]
     holder: Option<&'a RawValue>,
+    /// Refused: a set never waits.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    waitlist: Option<&'a RawValue>,
+    /// Refused: a set replaces nothing.
+    #[serde(borrow)]
+    #[schema(ignore)]
+    replaces: Option<&'a RawValue>,
 }
 
 /// Seats of one workshop. Other fields are ignored.
@@ -92,7 +102,7 @@ impl ConfirmSetBody<'_> {
 }
 
 impl SetBody<'_> {
-    fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted), Problem> {
+    fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted, Beyond), Problem> {
         let invalid = || {
             let detail = "a set is an object with `requestId` (^[a-z0-9][a-z0-9-]{2,47}$) and `lines`";
             Problem::bad_request(INVALID, detail)
@@ -100,19 +110,28 @@ impl SetBody<'_> {
         let asked: SetBody<'_> = body.object(invalid)?;
         let request = asked.request_id.and_then(text).and_then(|request| RequestId::parse(&request));
         let request = request.ok_or_else(|| invalid().of_field("requestId"))?;
+        if flag(INVALID, "waitlist", asked.waitlist)? {
+            return Err(Problem::bad_request(INVALID, "a set never waits").of_field("waitlist"));
+        }
+        if asked.replaces.is_some() {
+            return Err(Problem::bad_request(INVALID, "a set replaces nothing").of_field("replaces"));
+        }
+        let mut beyond = Beyond::default();
+        let today = lines(asked.lines, app.limits.max_lines_per_set, app.limits.max_seats_per_request);
+        let ever =
+            || lines(asked.lines, usize::from(Limits::MOST_LINES_PER_SET), Limits::MOST_SEATS_PER_REQUEST);
         let wanted = Wanted {
-            lines: lines(asked.lines, app)?,
+            lines: beyond.allow(today, || ever().ok())?,
             hold: flag(INVALID, "hold", asked.hold)?,
-            ttl_ms: whole(INVALID, "ttlMs", asked.ttl_ms, (1, app.limits.max_hold_ms))?,
-            holder: holder(INVALID, asked.holder, app)?,
+            ttl_ms: hold_ms(INVALID, asked.ttl_ms, app, &mut beyond)?,
+            holder: holder(INVALID, asked.holder, app, &mut beyond)?,
         };
-        Ok((request, wanted))
+        Ok((request, wanted, beyond))
     }
 }
 
 /// Seats by workshop, summed. One request asks no workshop for more than one request may.
-fn lines(json: Option<&RawValue>, app: &App) -> Result<Vec<(Arc<str>, i64)>, Problem> {
-    let (most, max) = (app.limits.max_lines_per_set, app.limits.max_seats_per_request);
+fn lines(json: Option<&RawValue>, most: usize, max: u32) -> Result<Vec<(Arc<str>, i64)>, Problem> {
     let invalid = || {
         let detail = format!(
             "`lines` are 1 to {most} objects with `workshop` and `seats`, 1 to {max} seats of a workshop in all"
@@ -232,8 +251,8 @@ pub(super) async fn reserve(
     State(app): State<App>,
     body: Body,
 ) -> Result<(StatusCode, Json<SetAnswer>), Problem> {
-    let (request, wanted) = SetBody::parse(&body, &app)?;
-    match app.sets.request(request.clone(), wanted).await? {
+    let (request, wanted, beyond) = SetBody::parse(&body, &app)?;
+    match app.sets.request(request.clone(), wanted, beyond.is_any()).await? {
         Requested::Decided(told) => {
             let code = match told.set.state {
                 SetState::Refused => StatusCode::CONFLICT,
@@ -245,6 +264,9 @@ pub(super) async fn reserve(
         Requested::HolderRequired => {
             let detail = "one of these workshops limits the seats of a holder: name the `holder`";
             Err(Problem::bad_request("holder_required", detail).of_field("holder"))
+        }
+        Requested::BeyondLimits => {
+            Err(beyond.problem(|| Problem::bad_request(INVALID, "the settings do not allow that much")))
         }
         Requested::TooManySeats { workshop, max } => {
             let detail = format!("`seats` of {workshop} are a whole number from 1 to {max} in all");
@@ -287,6 +309,10 @@ async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>,
         }
         Wrong::AlreadyCancelled => Problem::conflict("already_cancelled", "the set was cancelled"),
         Wrong::AlreadyRejected => Problem::conflict("already_rejected", "the set never got seats"),
+        Wrong::WorkshopGone => {
+            let detail = "a workshop of the set was deleted, and its seats with it; the others are given up";
+            Problem::conflict("workshop_gone", detail)
+        }
         Wrong::StillPending => crate::partition::Refusal::Unavailable.into(),
         Wrong::Reused(field) => reused(field),
     })?;

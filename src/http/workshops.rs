@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -65,9 +65,9 @@ pub(super) struct WaitlistBody<'a> {
     #[serde(borrow)]
     #[schema(value_type = schema::Policy, required)]
     policy: Option<&'a RawValue>,
-    /// How long an offer lives, in ms.
+    /// How long an offer lives, in ms; no extension makes it longer.
     #[serde(borrow)]
-    #[schema(value_type = schema::TtlMs, required)]
+    #[schema(value_type = schema::OfferTtlMs, required)]
     offer_ttl_ms: Option<&'a RawValue>,
     /// Most requests that wait.
     #[serde(borrow)]
@@ -120,7 +120,7 @@ fn waitlist(json: &RawValue, app: &App) -> Result<Waitlist, Problem> {
     }
     let asked: WaitlistBody<'_> = serde_json::from_str(json.get()).map_err(|_| invalid())?;
     let policy = asked.policy.and_then(text).and_then(|policy| Policy::parse(&policy)).ok_or_else(invalid)?;
-    let lives = whole(INVALID, "offerTtlMs", asked.offer_ttl_ms, (1, app.limits.max_hold_ms))?;
+    let lives = whole(INVALID, "offerTtlMs", asked.offer_ttl_ms, (1, app.limits.max_offer_ms))?;
     let length = whole(INVALID, "maxLength", asked.max_length, (0, app.limits.max_waitlist))?;
     let (offer_ttl_ms, max_length) = (lives.ok_or_else(invalid)?, length.ok_or_else(invalid)?);
     Ok(Waitlist { policy, offer_ttl_ms, max_length })
@@ -216,27 +216,38 @@ fn etag(view: &View) -> HeaderMap {
     tag.map(|tag| (header::ETAG, tag)).into_iter().collect()
 }
 
-/// What `If-Match` asks for; a tag that is none of ours matches nothing.
+/// What `If-Match` asks for, or without it `If-None-Match`; a tag that is none of ours matches nothing.
 fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
-    let mut tags = headers.get_all(header::IF_MATCH).iter().peekable();
+    let one_of = tags(headers, &header::IF_MATCH).map(|tags| tags.map_or(IfMatch::Any, IfMatch::OneOf));
+    let none_of = || {
+        let tags = tags(headers, &header::IF_NONE_MATCH);
+        tags.map(|tags| tags.map_or(IfMatch::None, IfMatch::NoneOf))
+    };
+    one_of.or_else(none_of)
+}
+
+/// The versions that a header names, if it is there; without any for `*`.
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<Option<Vec<(i64, i64)>>> {
+    let mut tags = headers.get_all(name).iter().peekable();
     tags.peek()?;
     let tags: Vec<&str> =
         tags.filter_map(|tags| tags.to_str().ok()).flat_map(|tags| tags.split(',')).collect();
     if tags.iter().any(|tag| tag.trim() == "*") {
-        return Some(IfMatch::Any);
+        return Some(None);
     }
     let version = |tag: &&str| {
         let (key, version) = tag.trim().strip_prefix('"')?.strip_suffix('"')?.split_once('-')?;
         Some((key.parse().ok()?, version.parse().ok()?))
     };
-    Some(IfMatch::OneOf(tags.iter().filter_map(version).collect()))
+    Some(Some(tags.iter().filter_map(version).collect()))
 }
 
 /// Set a workshop's capacity and rules, whole. Creates it if it is missing or deleted. New seats go first to
 /// those who wait.
 #[utoipa::path(put, path = "/workshops/{workshop}", operation_id = "configure_workshop", tag = "workshops",
     params(("workshop" = schema::Workshop, Path),
-        ("If-Match" = Option<String>, Header, description = "change this version only: an ETag, or `*`")),
+        ("If-Match" = Option<String>, Header, description = "change this version only: an ETag, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: create it only, where there is none")),
     request_body = WorkshopBody,
     responses(
         (status = 200, body = WorkshopAnswer, description = "set", headers(("ETag" = String))),
@@ -244,7 +255,7 @@ fn if_match(headers: &HeaderMap) -> Option<IfMatch> {
         (status = 409, body = Problem, content_type = "application/problem+json",
             description = "capacity_in_use: `minimum` seats are taken; `force` lets it fall below"),
         (status = 412, body = Problem, content_type = "application/problem+json",
-            description = "version_mismatch: changed meanwhile"),
+            description = "version_mismatch: changed meanwhile, or there already"),
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn configure(
     _permit: Permit<Admin>,
@@ -264,7 +275,8 @@ pub(super) async fn configure(
             Err(Problem::conflict("capacity_in_use", detail).of_field("capacity").with_minimum(minimum))
         }
         Set::Mismatch => {
-            let detail = "the workshop is not the version that If-Match names: read it again";
+            let detail = "the workshop is not the version that If-Match names, or is there though If-None-Match says \
+                          that it must not be: read it again";
             Err(Problem::new(StatusCode::PRECONDITION_FAILED, "version_mismatch", detail))
         }
     }
@@ -312,6 +324,7 @@ pub(super) async fn delete(
     Workshop(name): Workshop,
 ) -> Result<Json<WorkshopDeletedAnswer>, Problem> {
     let deleted_at = app.workshops.delete(name.clone()).await?.ok_or_else(no_workshop)?;
+    app.sets.a_workshop_is_gone();
     Ok(Json(WorkshopDeletedAnswer { workshop: name.as_str().to_owned(), deleted_at }))
 }
 

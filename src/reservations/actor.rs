@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::alarm::Alarm;
 use super::batch::{Batch, Outcome, view};
+use super::book::skipped_for;
 use super::command::{Command, Gone, LogPage, METRICS, OrGone, Question, Shown, Swept, View};
 use super::decide::{Defaults, Due};
 use super::feeds::Feeds;
@@ -14,11 +15,11 @@ use super::sets;
 use super::types::{RequestId, WorkshopName};
 use crate::log::decisions::Happened;
 use crate::partition::{Decided, Resident};
-use crate::store::bookings::{EventKind, Filter, Listed, ListedPage};
+use crate::store::bookings::{EventKind, Filter, Listed, ListedPage, State};
 use crate::store::reservations::{AttemptKey, Workshop, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved, SetsStore};
 
-/// Most events in one request's history.
+/// Most events in one request's history: the newest.
 const HISTORY: u32 = 1_000;
 
 /// The reservation actors of one partition.
@@ -32,6 +33,8 @@ pub struct ReservationActors {
     sets_alarm: Alarm,
     /// To be told of once they are committed.
     uncommitted: Uncommitted,
+    /// The last workshop whose turn it was to be swept.
+    swept_up_to: WorkshopKey,
     /// For the decision log, once it is durable: behind the gate of the next reply.
     pub(super) unlogged: Vec<Happened>,
 }
@@ -91,6 +94,7 @@ impl ReservationActors {
             alarm: setup.alarm,
             sets_alarm: setup.sets_alarm,
             uncommitted: Uncommitted::default(),
+            swept_up_to: WorkshopKey(i64::MIN),
             unlogged: Vec::new(),
         }
     }
@@ -199,6 +203,7 @@ impl ReservationActors {
             Command::Workshops { after, limit, reply } => {
                 reply.set(list_workshops(store, after, *limit, now_ms)?);
             }
+            Command::AreThere { workshops, reply } => reply.set(store.are_there(workshops)?),
             Command::Sweep { reply } => match self.sweep(store, now_ms)? {
                 Some(swept) => {
                     reply.set(swept);
@@ -274,9 +279,14 @@ impl ReservationActors {
         if booking.as_ref().is_some_and(|booking| booking.is_due(now_ms)) {
             store.mark_time(now_ms)?;
         }
-        let history = store.history(workshop, request.as_str(), HISTORY)?;
-        let listed = Listed { request: request.shared(), attempt, booking, holder };
-        Ok(Ok(Some(Box::new(Shown { listed, position, history, now_ms }))))
+        let mut history = store.history(workshop, request.as_str(), HISTORY + 1)?;
+        let truncated = history.len() > HISTORY as usize;
+        if truncated {
+            history.remove(0);
+        }
+        let mut listed = Listed { request: request.shared(), attempt, booking, holder, skipped_for: None };
+        look_up_why(store, workshop, &mut listed)?;
+        Ok(Ok(Some(Box::new(Shown { listed, position, history, truncated, now_ms }))))
     }
 
     fn list<S: ReservationsStore + BookingsStore>(
@@ -299,7 +309,8 @@ impl ReservationActors {
             },
         };
         let filter = Filter { state: question.state, holder };
-        let page = store.list_requests(workshop, filter, &question.after, question.limit, now_ms)?;
+        let mut page = store.list_requests(workshop, filter, &question.after, question.limit, now_ms)?;
+        page.requests.iter_mut().try_for_each(|listed| look_up_why(store, workshop, listed))?;
         let due = |listed: &Listed| listed.booking.as_ref().is_some_and(|booking| booking.is_due(now_ms));
         // Whoever is left out because of its state has been told of, too.
         if question.state.is_some() || page.requests.iter().any(due) {
@@ -338,8 +349,7 @@ impl ReservationActors {
         now_ms: i64,
     ) -> Result<Option<Swept>, Error> {
         let rows_are_left = store.sweep_workshops(self.defaults.chunk)?;
-        let names = store.due_workshops(now_ms, self.defaults.chunk)?;
-        let names: Vec<WorkshopName> = names.iter().filter_map(|name| WorkshopName::parse(name)).collect();
+        let names = self.to_be_swept(store, now_ms)?;
         if !names.is_empty() {
             let mut batch = Batch::load_named(self, store, &names)?;
             batch.sweep(self, store, self.defaults.chunk, now_ms)?;
@@ -351,6 +361,24 @@ impl ReservationActors {
         self.uncommitted.next_due_at_ms = Some(next_at_ms);
         self.uncommitted.first_end_at_ms = None;
         Ok(Some(Swept { next_at_ms }))
+    }
+
+    /// Each in its turn, so that who waits in one workshop does not wait for all that ended in another one before; and
+    /// then those where most is to be done.
+    fn to_be_swept<S: BookingsStore>(
+        &mut self,
+        store: &mut S,
+        now_ms: i64,
+    ) -> Result<Vec<WorkshopName>, Error> {
+        let chunk = self.defaults.chunk;
+        let holding = store.holding_workshops(self.swept_up_to, now_ms, chunk)?;
+        let full = holding.len() >= chunk as usize;
+        let last = holding.last().filter(|_| full);
+        self.swept_up_to = last.map_or(WorkshopKey(i64::MIN), |(workshop, ..)| *workshop);
+        let due = holding.into_iter().filter_map(|(_, name, is_due)| is_due.then_some(name));
+        let mut names: Vec<String> = due.collect();
+        names.extend(store.due_workshops(now_ms, chunk)?);
+        Ok(names.iter().filter_map(|name| WorkshopName::parse(name)).collect())
     }
 
     /// Remembers that something is due at a time.
@@ -420,6 +448,18 @@ impl ReservationActors {
     pub fn resident(&self) -> usize {
         self.workshops.len()
     }
+}
+
+/// Looks up why a request was passed over that waited: its log says so, and no row of it.
+fn look_up_why<S: BookingsStore>(
+    store: &mut S,
+    workshop: WorkshopKey,
+    listed: &mut Listed,
+) -> Result<(), Error> {
+    if listed.booking.as_ref().is_some_and(|booking| booking.queued && booking.state == State::Rejected) {
+        listed.skipped_for = skipped_for(store, workshop, &listed.request)?;
+    }
+    Ok(())
 }
 
 fn list_workshops<S: BookingsStore>(

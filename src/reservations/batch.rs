@@ -248,7 +248,8 @@ impl Batch {
         }))
     }
 
-    /// Expires what is due of the loaded workshops, `limit` holds in all, and serves who waits.
+    /// Expires what is due of the loaded workshops, `limit` holds in all, and serves who waits. Each has its share; what
+    /// one leaves of it goes to the others, the first first.
     pub(super) fn sweep<S: ReservationsStore + BookingsStore>(
         &mut self,
         actors: &ReservationActors,
@@ -256,12 +257,18 @@ impl Batch {
         limit: u32,
         now_ms: i64,
     ) -> Result<(), Error> {
+        let workshops = u32::try_from(self.workshops.len()).unwrap_or(u32::MAX);
+        let share = (limit / workshops.max(1)).max(1);
         let mut left = limit;
-        for touched in &mut self.workshops {
-            if left == 0 {
-                break;
+        for most in [share, limit] {
+            for touched in &mut self.workshops {
+                if left == 0 {
+                    return Ok(());
+                }
+                let most = most.min(left);
+                left -=
+                    touched.at_the_desk(actors, store, now_ms, |desk| decide::sweep(desk, most))?.min(left);
             }
-            left -= touched.at_the_desk(actors, store, now_ms, |desk| decide::sweep(desk, left))?.min(left);
         }
         Ok(())
     }
@@ -397,9 +404,13 @@ impl Touched {
         (request, wanted): (&RequestId, &Wanted),
         now_ms: i64,
     ) -> Result<Reserved, Error> {
+        let decide = |desk: &mut Desk<'_, ShelfBook<'_, S>>, ask: &Ask| match wanted.beyond_limits {
+            true => decide::repeat(desk, request, ask),
+            false => decide::request(desk, request, ask),
+        };
         let Some(wanted_terms) = wanted.terms.as_deref() else {
             let ask = Ask { seats: wanted.seats, terms: Terms::default(), set_ends_at_ms: None };
-            return self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask));
+            return self.at_the_desk(actors, store, now_ms, |desk| decide(desk, &ask));
         };
         let holder = wanted_terms.holder.as_ref();
         let known = holder.map(|name| holders.get(name).copied().flatten().unwrap_or(NOBODY));
@@ -416,7 +427,7 @@ impl Touched {
             set_ends_at_ms: wanted_terms.set_ends_at_ms,
         };
         // A name is stored with the first request that is decided for it, and with no other.
-        if let (Some(name), Some(NOBODY)) = (holder, known) {
+        if let (Some(name), Some(NOBODY), false) = (holder, known, wanted.beyond_limits) {
             let is_new = self.at_the_desk(actors, store, now_ms, |desk| {
                 let known = decide::Book::attempt(desk.book, request)?.is_some();
                 Ok(!known && decide::request::invalid(desk, &ask)?.is_none())
@@ -426,7 +437,7 @@ impl Touched {
                 holders.insert(name.clone(), ask.terms.holder);
             }
         }
-        self.at_the_desk(actors, store, now_ms, |desk| decide::request(desk, request, &ask))
+        self.at_the_desk(actors, store, now_ms, |desk| decide(desk, &ask))
     }
 
     fn change<S: ReservationsStore + BookingsStore>(
@@ -445,7 +456,7 @@ impl Touched {
         })
     }
 
-    /// Which workshop did it. Nothing springs up for it.
+    /// Which workshop it is, if it has the line: one that was deleted and created again has none. Nothing springs up for it.
     fn settle<S: ReservationsStore + BookingsStore>(
         &mut self,
         actors: &ReservationActors,
@@ -454,15 +465,17 @@ impl Touched {
         settlement: Settlement,
         now_ms: i64,
     ) -> Result<Option<WorkshopKey>, Error> {
+        let mut has_the_line = false;
         if self.key.is_some() || self.now != self.loaded {
-            self.at_the_desk(actors, store, now_ms, |desk| decide::settle(desk, request, settlement))?;
+            has_the_line =
+                self.at_the_desk(actors, store, now_ms, |desk| decide::settle(desk, request, settlement))?;
             // Sprung up in this batch: what it did is saved under the key that it has from now on.
             if self.key.is_none() {
                 let created = store.create_workshops(&[(self.name.as_str(), self.loaded)], now_ms)?;
                 self.key = created.into_iter().next();
             }
         }
-        Ok(self.key)
+        Ok(self.key.filter(|_| has_the_line))
     }
 
     fn configure<S: ReservationsStore + BookingsStore>(
@@ -478,10 +491,9 @@ impl Touched {
         let matches = match if_match {
             None => true,
             Some(IfMatch::Any) => exists,
-            Some(IfMatch::OneOf(versions)) => {
-                let version = self.key.map(|key| (key.0, self.now.rules_version));
-                exists && version.is_some_and(|version| versions.contains(&version))
-            }
+            Some(IfMatch::None) => !exists,
+            Some(IfMatch::OneOf(versions)) => exists && self.is_one_of(versions),
+            Some(IfMatch::NoneOf(versions)) => !exists || !self.is_one_of(versions),
         };
         if !matches {
             return Ok(Set::Mismatch);
@@ -500,6 +512,11 @@ impl Touched {
                 Ok(Set::Done { created: !exists, view: self.view(actors, store, now_ms)? })
             }
         }
+    }
+
+    fn is_one_of(&self, versions: &[(i64, i64)]) -> bool {
+        let version = self.key.map(|key| (key.0, self.now.rules_version));
+        version.is_some_and(|version| versions.contains(&version))
     }
 
     fn view<S: ReservationsStore + BookingsStore>(

@@ -6,7 +6,7 @@ use foldhash::HashMap;
 use super::decide::Book;
 use super::types::{RequestId, WorkshopName};
 use crate::log::decisions::Happened;
-use crate::store::bookings::{Booking, DueLines, DueSeats, Event, EventKind, HolderKey};
+use crate::store::bookings::{Booking, DueLines, DueSeats, Event, EventKind, HolderKey, Reason};
 use crate::store::reservations::{Attempt, AttemptKey, ReservationChanges, Workshop, WorkshopKey};
 use crate::store::{BookingsStore, Error, ReservationsStore, Saved};
 
@@ -58,6 +58,16 @@ impl Shelf {
             |kind: &EventKind| matches!(kind, EventKind::Expired | EventKind::Offered | EventKind::Skipped);
         self.events.iter().map(|event| event.kind).filter(beside)
     }
+}
+
+/// Why a request that waited was passed over, if it was: that is the last event of its life.
+pub(super) fn skipped_for<S: BookingsStore>(
+    store: &mut S,
+    workshop: WorkshopKey,
+    request: &str,
+) -> Result<Option<Reason>, Error> {
+    let last = store.history(workshop, request, 1)?.pop();
+    Ok(last.filter(|event| event.kind == EventKind::Skipped).and_then(|event| event.reason))
 }
 
 /// See the module.
@@ -174,6 +184,26 @@ impl<S: ReservationsStore + BookingsStore> Book for ShelfBook<'_, S> {
         match self.flush()? {
             Some(key) => self.store.seats_of_holder(key, holder, now_ms),
             None => Ok(0),
+        }
+    }
+
+    fn seats_waited_for(&mut self, holder: HolderKey) -> Result<i64, Error> {
+        match self.flush()? {
+            Some(key) => self.store.seats_waited_for(key, holder),
+            None => Ok(0),
+        }
+    }
+
+    fn skipped_for(&mut self, request: &RequestId) -> Result<Option<Reason>, Error> {
+        let skipped = |event: &&Event| {
+            event.kind == EventKind::Skipped && event.request.as_deref() == Some(request.as_str())
+        };
+        if let Some(event) = self.shelf.events.iter().find(skipped) {
+            return Ok(event.reason);
+        }
+        match *self.key {
+            Some(key) => skipped_for(self.store, key, request.as_str()),
+            None => Ok(None),
         }
     }
 

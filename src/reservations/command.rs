@@ -44,6 +44,8 @@ pub struct Wanted {
     pub seats: Seats,
     /// What else; most want nothing else, and then nothing is carried about.
     pub terms: Option<Box<WantedTerms>>,
+    /// Whether some of it is more than the settings of today allow: then only a first answer is looked up.
+    pub beyond_limits: bool,
 }
 
 /// What a request for seats asks for beside them.
@@ -69,7 +71,7 @@ impl Wanted {
     /// Seats for good, and nothing else.
     #[must_use]
     pub fn seats(seats: Seats) -> Self {
-        Self { seats, terms: None }
+        Self { seats, terms: None, beyond_limits: false }
     }
 }
 
@@ -105,13 +107,17 @@ pub struct View {
     pub key: Option<i64>,
 }
 
-/// Which version of a workshop's rules a change is made to.
+/// Which version of a workshop's rules a change is made to, as `If-Match` says, or `If-None-Match`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
     /// Any, as long as there is one.
     Any,
     /// One of these, each a surrogate id and a version.
     OneOf(Vec<(i64, i64)>),
+    /// None: there is no such workshop yet.
+    None,
+    /// Any but these.
+    NoneOf(Vec<(i64, i64)>),
 }
 
 /// What came of setting a workshop's rules.
@@ -129,7 +135,7 @@ pub enum Set {
         /// The lowest that needs no force.
         minimum: i64,
     },
-    /// `If-Match` names another version.
+    /// `If-Match` names another version, or `If-None-Match` this one.
     Mismatch,
 }
 
@@ -140,8 +146,10 @@ pub struct Shown {
     pub listed: crate::store::bookings::Listed,
     /// Its place among those who wait.
     pub position: Option<i64>,
-    /// What happened to it after a first decision that is a life's beginning.
+    /// What happened to it after a first decision that is a life's beginning; the newest of it, if that is very much.
     pub history: Vec<Event>,
+    /// Whether older events are left out.
+    pub truncated: bool,
     /// The time of the answer, which its state is of.
     pub now_ms: i64,
 }
@@ -187,7 +195,7 @@ pub enum Command {
         as_it_stands: bool,
         reply: Reply<OrUndecided<Changed>>,
     },
-    /// Have a line do what its set has decided; which of the workshops of this name it is, if there is one.
+    /// Have a line do what its set has decided; which of the workshops of this name has the line, if one has.
     Settle {
         workshop: WorkshopName,
         request: RequestId,
@@ -214,6 +222,8 @@ pub enum Command {
     Events { workshop: WorkshopName, after: i64, limit: u32, reply: Reply<OrGone<Option<LogPage>>> },
     /// A page of the workshops placed on this partition, after a name.
     Workshops { after: Arc<str>, limit: u32, reply: Reply<Vec<(String, View)>> },
+    /// Which of these workshops, by surrogate id, are there.
+    AreThere { workshops: Vec<WorkshopKey>, reply: Reply<Vec<bool>> },
     /// Write down what is due, a chunk of it, and remove rows of what is deleted.
     Sweep { reply: Reply<Swept> },
     /// About sets whose home this partition is.
@@ -267,6 +277,7 @@ impl Command {
             | Self::List { .. }
             | Self::Events { .. }
             | Self::Workshops { .. }
+            | Self::AreThere { .. }
             | Self::Set(_) => {}
         }
     }
@@ -298,6 +309,7 @@ impl PartitionCommand for Command {
             Self::List { reply, .. } => reply.release(),
             Self::Events { reply, .. } => reply.release(),
             Self::Workshops { reply, .. } => reply.release(),
+            Self::AreThere { reply, .. } => reply.release(),
             Self::Sweep { reply } => reply.release(),
             Self::Set(command) => command.release(),
         }
@@ -315,6 +327,7 @@ impl PartitionCommand for Command {
             Self::List { reply, .. } => reply.refuse(refusal),
             Self::Events { reply, .. } => reply.refuse(refusal),
             Self::Workshops { reply, .. } => reply.refuse(refusal),
+            Self::AreThere { reply, .. } => reply.refuse(refusal),
             Self::Sweep { reply } => reply.refuse(refusal),
             Self::Set(command) => command.refuse(refusal),
         }

@@ -1,5 +1,6 @@
 //! The handle to all workshops: it finds the owner and asks it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,6 +136,37 @@ impl Workshops {
         command: impl FnOnce(Reply<T>) -> Command,
     ) -> Result<T, Refusal> {
         self.ask_partition(partition, CHORES, command).await
+    }
+
+    /// Which of some workshops are there, each by its name and the surrogate id that it was met with; one without an id is
+    /// not.
+    ///
+    /// # Errors
+    /// The first partition's refusal.
+    pub(super) async fn are_there(
+        &self,
+        met: &[(Arc<str>, Option<WorkshopKey>)],
+    ) -> Result<Vec<bool>, Refusal> {
+        let mut asked = BTreeMap::<u32, (Vec<usize>, Vec<WorkshopKey>)>::new();
+        for (place, (name, key)) in met.iter().enumerate() {
+            let (Some(name), Some(key)) = (WorkshopName::parse(name), key) else { continue };
+            let (places, workshops) = asked.entry(self.partition_of(name.hash())).or_default();
+            places.push(place);
+            workshops.push(*key);
+        }
+        let ask = |(partition, (places, workshops))| async move {
+            let are_there = |reply| Command::AreThere { workshops, reply };
+            Ok::<_, Refusal>((places, self.ask_partition(partition, READS, are_there).await?))
+        };
+        let mut there = vec![false; met.len()];
+        for (places, found) in try_join_all(asked.into_iter().map(ask)).await? {
+            for (place, is_there) in places.into_iter().zip(found) {
+                if let Some(there) = there.get_mut(place) {
+                    *there = is_there;
+                }
+            }
+        }
+        Ok(there)
     }
 
     /// Sets a workshop's capacity and rules; creates it if it is missing or deleted.

@@ -296,6 +296,8 @@ pub struct Listed {
     pub booking: Option<Booking>,
     /// Its holder's name, if it has a holder whose name is known.
     pub holder: Option<String>,
+    /// Why it was passed over, if it waited and was, and that was looked up.
+    pub skipped_for: Option<Reason>,
 }
 
 impl Listed {
@@ -381,6 +383,12 @@ pub trait BookingsStore {
         now_ms: i64,
     ) -> Result<i64, Error>;
 
+    /// Seats that a holder waits for in a workshop.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn seats_waited_for(&mut self, workshop: WorkshopKey, holder: HolderKey) -> Result<i64, Error>;
+
     /// The surrogates of people's names.
     ///
     /// # Errors
@@ -406,11 +414,22 @@ pub trait BookingsStore {
     /// The engine's.
     fn mark_time(&mut self, now_ms: i64) -> Result<(), Error>;
 
-    /// Workshops with holds that have ended, or with waiters to be looked at, at most `limit`.
+    /// Workshops of the holds that ended first, `limit` of these holds, and as many with waiters to be looked at.
     ///
     /// # Errors
     /// The engine's.
     fn due_workshops(&mut self, now_ms: i64, limit: u32) -> Result<Vec<String>, Error>;
+
+    /// Workshops with holds that end, by surrogate id after `after`, at most `limit`, and whether one has ended at `now_ms`.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn holding_workshops(
+        &mut self,
+        after: WorkshopKey,
+        now_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<(WorkshopKey, String, bool)>, Error>;
 
     /// When the next hold ends or the next waiters are to be looked at, in ms since 1970; in the past if there
     /// are rows of deleted workshops.
@@ -438,7 +457,7 @@ pub trait BookingsStore {
         now_ms: i64,
     ) -> Result<ListedPage, Error>;
 
-    /// What happened to a request after a decision that was its first and last, in order.
+    /// What happened to a request after a decision that was its first and last, in order; the newest `limit` of it.
     ///
     /// # Errors
     /// The engine's.
@@ -449,6 +468,12 @@ pub trait BookingsStore {
     /// # Errors
     /// The engine's.
     fn events(&mut self, workshop: WorkshopKey, after: i64, limit: u32) -> Result<Vec<Event>, Error>;
+
+    /// Whether the workshops of these surrogate ids are there, and have not been deleted.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn are_there(&mut self, workshops: &[WorkshopKey]) -> Result<Vec<bool>, Error>;
 
     /// When the workshops of these names were deleted, of those that were and are not there again.
     ///

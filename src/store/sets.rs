@@ -154,6 +154,18 @@ pub trait SetsStore {
     /// The engine's.
     fn remove_sets(&mut self, limit: u32) -> Result<bool, Error>;
 
+    /// Sets by id after `after`.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn list_sets(&mut self, after: &str, limit: u32) -> Result<Vec<Arc<str>>, Error>;
+
+    /// Removes a set with its lines, and its holder's name if nothing else stands behind that.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn remove_set(&mut self, request: &str) -> Result<(), Error>;
+
     /// When the next hold of a set ends, in ms since 1970, whether that is over or not.
     ///
     /// # Errors

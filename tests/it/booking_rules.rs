@@ -206,6 +206,15 @@ async fn a_sale_has_a_window() {
     eventually("the sweep", || files::sum(&setup.data_dir(), passed_over) == 1);
     let shown = client.show(W, "waiting").await;
     assert_eq!((&shown["state"], &shown["status"]), (&json!("rejected"), &json!("waiting")));
+    // Whoever asks is told why.
+    let listed = client.get(&format!("/workshops/{W}/reservations?state=rejected")).await.json;
+    let listed = listed["reservations"].as_array().unwrap();
+    let listed = listed.iter().find(|listed| listed["requestId"] == "waiting").unwrap();
+    let replay = client.request(W, json!({"requestId": "waiting", "seats": 1, "waitlist": true})).await;
+    assert_eq!((replay.status, &replay.json["state"]), (202, &json!("rejected")));
+    for told in [&shown, listed, &replay.json] {
+        assert_eq!(told["reason"], "sale_closed", "{told}");
+    }
     assert!(service.stop().success());
     setup.assert_verified();
 }
@@ -226,8 +235,16 @@ async fn a_configuration_is_changed_by_whoever_has_read_it() {
         with_tag.send(Method::PUT, &path, body.to_string()).await
     };
     assert_word(&put("*", &whole).await, 412, "version_mismatch");
-    let created = client.configure(W, whole.clone()).await;
+    let put_unless = async |tag: &str, body: &Value| {
+        let mut with_tag = client.clone();
+        with_tag.set_header("if-none-match", tag);
+        with_tag.send(Method::PUT, &path, body.to_string()).await
+    };
+    let created = put_unless("*", &whole).await;
     assert_eq!(created.status, 201, "{created:?}");
+    assert_word(&put_unless("*", &whole).await, 412, "version_mismatch");
+    assert_word(&put_unless(created.header("etag"), &whole).await, 412, "version_mismatch");
+    assert_eq!(put_unless("\"1-9\"", &whole).await.status, 200);
     for (field, value) in whole.as_object().unwrap() {
         assert_eq!(created.json[field], *value, "{field}");
     }
@@ -339,6 +356,55 @@ async fn listings_have_stable_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_very_long_history_is_told_from_its_end_and_says_so() {
+    const MOST: usize = 1_000;
+    let setup = Setup::new();
+    let service = setup.start();
+    let client = &service.client;
+    assert_eq!(hold(client, "held", 1, 100_000).await.status, 201);
+    for n in 1..MOST as i64 {
+        let extended = client.change(W, "held", "extend", json!({"ttlMs": 100_000 + n})).await;
+        assert_eq!(extended.status, 200, "{extended:?}");
+    }
+    let shown = client.show(W, "held").await;
+    assert_eq!((shown["history"].as_array().unwrap().len(), &shown["truncated"]), (MOST, &Value::Null));
+    assert_eq!(shown["history"][0]["event"], "held");
+    assert_eq!(client.change(W, "held", "confirm", Value::Null).await.status, 200);
+    let shown = client.show(W, "held").await;
+    let history = shown["history"].as_array().unwrap();
+    assert_eq!((history.len(), &shown["truncated"]), (MOST, &json!(true)));
+    assert_eq!(
+        (&history[0]["event"], &history[MOST - 1]["event"]),
+        (&json!("extended"), &json!("confirmed"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_may_live_longer_than_holds_do_and_no_extension_makes_it_longer() {
+    let setup = Setup::new().with("reservations.max_hold_ms", 60_000).with("reservations.hold_ttl_ms", 1_000);
+    let service = setup.start();
+    let client = &service.client;
+    let waitlist =
+        |offer_ttl_ms: i64| json!({"policy": "strict", "offerTtlMs": offer_ttl_ms, "maxLength": 9});
+    let week_ms = 604_800_000;
+    let too_long = client.configure(W, json!({"capacity": 1, "waitlist": waitlist(week_ms + 1)})).await;
+    assert_word(&too_long, 400, "invalid_workshop");
+    let configured = client.configure(W, json!({"capacity": 1, "waitlist": waitlist(week_ms)})).await;
+    assert_eq!(configured.status, 201, "{configured:?}");
+    client.configure(W, json!({"capacity": 1, "waitlist": waitlist(30_000)})).await;
+    client.reserve(W, "first", 1).await;
+    assert_eq!(
+        client.request(W, json!({"requestId": "waiter", "seats": 1, "waitlist": true})).await.status,
+        202
+    );
+    client.change(W, "first", "cancel", Value::Null).await;
+    let ends_at = client.show(W, "waiter").await["expiresAt"].clone();
+    let extended = client.change(W, "waiter", "extend", json!({"ttlMs": 60_000})).await;
+    assert_eq!((extended.status, &extended.json["expiresAt"]), (200, &ends_at));
+    assert_eq!(extended.json["state"], "offered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_history_tells_everything_and_no_name() {
     let setup = Setup::new();
     let service = setup.start();
@@ -379,6 +445,40 @@ async fn a_history_tells_everything_and_no_name() {
     let service = setup.start();
     let shown = service.client.show(W, "booked").await;
     assert_eq!((&shown["holder"], shown["history"].as_array().unwrap().len()), (&Value::Null, 3));
+    assert!(service.stop().success());
+    setup.assert_verified();
+}
+
+/// Everything has ended while the service was down. What one workshop has to be written down does not keep another one's
+/// waiter from its offer.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_in_one_workshop_does_not_wait_for_all_that_ended_in_another_one() {
+    const MASS: usize = 120;
+    let setup = Setup::new()
+        .with("reservations.default_capacity", 1_000)
+        .with("storage.partitions", 1)
+        .with("reservations.sweep_chunk", 4);
+    let service = setup.start();
+    let client = &service.client;
+    for n in 0..MASS {
+        let body = json!({"requestId": format!("held-{n}"), "seats": 1, "hold": true, "ttlMs": 10_000});
+        assert_eq!(client.request("a-mass", body).await.status, 201);
+    }
+    let waitlist = json!({"policy": "strict", "offerTtlMs": 600_000, "maxLength": 9});
+    client.configure(W, json!({"capacity": 1, "waitlist": waitlist})).await;
+    assert_eq!(hold(client, "held", 1, 20_000).await.status, 201);
+    let wait = json!({"requestId": "waiter", "seats": 1, "waitlist": true});
+    assert_eq!(client.request(W, wait).await.status, 202);
+    let service = time::passes(&setup, service, 20_000);
+    let expired = "SELECT count(*) FROM events WHERE kind = 'expired'";
+    eventually("the sweep", || files::sum(&setup.data_dir(), expired) == MASS as i64 + 1);
+    let offered_at = files::sum(&setup.data_dir(), "SELECT at_ms FROM events WHERE kind = 'offered'");
+    let ended_later = format!(
+        "SELECT count(*) FROM events JOIN workshops USING (workshop_id)
+         WHERE name = 'a-mass' AND kind = 'expired' AND at_ms >= {offered_at}"
+    );
+    let later = files::sum(&setup.data_dir(), &ended_later);
+    assert!(later >= MASS as i64 - 8, "{later} of {MASS} ended with the offer or after it");
     assert!(service.stop().success());
     setup.assert_verified();
 }

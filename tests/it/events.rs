@@ -127,6 +127,10 @@ async fn every_change_is_told_in_order_and_a_reader_goes_on_where_it_was() {
         let ids = |events: &[Event]| events.iter().map(|event| event.id.clone()).collect::<Vec<_>>();
         assert_eq!(ids(&rest), ids(&events[seen + 1..]));
     }
+    // Of this log, and not written yet: whoever saw it saw another one.
+    let (key, _) = events[8].id.split_once('-').unwrap();
+    let beyond = Stream::open(&service, "", Some(&format!("{key}-10"))).await;
+    assert_eq!(beyond.response.status(), 400);
     let mut from_now = Stream::open(&service, "?from=now", None).await;
     let mut again = Stream::open(&service, "", None).await;
     client.reserve(W, "newest", 1).await;
@@ -188,6 +192,7 @@ async fn a_stream_ends_with_its_workshop_and_with_the_service() {
     service.client.delete(&format!("/workshops/{W}")).await;
     let end = stream.next().await.unwrap();
     assert_eq!((end.event.as_str(), end.id.as_str()), ("deleted", ""));
+    assert_eq!((&end.data["seats"], &end.data["reserved"]), (&json!(0), &json!(0)));
     assert!(stream.next().await.is_none());
     assert_eq!(Stream::open(&service, "", None).await.response.status(), 410);
 

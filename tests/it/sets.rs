@@ -329,6 +329,8 @@ async fn what_is_no_set_is_refused_and_uses_up_no_id() {
         (json!({"requestId": "set", "lines": lines(&[("alpha", 1)]), "hold": 1}), "hold"),
         (json!({"requestId": "set", "lines": lines(&[("alpha", 1)]), "ttlMs": 0}), "ttlMs"),
         (json!({"requestId": "set", "lines": lines(&[("alpha", 1)]), "holder": ""}), "holder"),
+        (json!({"requestId": "set", "lines": lines(&[("alpha", 1)]), "waitlist": true}), "waitlist"),
+        (json!({"requestId": "set", "lines": lines(&[("alpha", 1)]), "replaces": "other"}), "replaces"),
     ];
     for (body, field) in bad {
         let answer = client.post("/reservations", body.to_string()).await;

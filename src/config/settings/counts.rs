@@ -179,8 +179,10 @@ pub struct Reservations {
     /// Milliseconds that a hold lives if neither the request nor the workshop says so. 1 to 31,536,000,000 (a year),
     /// and at most `max_hold_ms`.
     pub hold_ttl_ms: u64,
-    /// Milliseconds that a hold or an offer lives at most, all its extensions included. 1 to 31,536,000,000 (a year).
+    /// Milliseconds that a hold lives at most, all its extensions and exchanges included. 1 to 31,536,000,000 (a year).
     pub max_hold_ms: u64,
+    /// Longest that an operator may let a workshop's offers live, in milliseconds. 1 to 31,536,000,000 (a year).
+    pub max_offer_ms: u64,
     /// Longest waiting list that an operator may allow a workshop. 1 to 1,000,000.
     pub max_waitlist: u32,
     /// Most bytes in a holder's name. 1 to 1,024.
@@ -212,6 +214,7 @@ impl Default for Reservations {
             max_capacity: 1_000_000,
             hold_ttl_ms: 600_000,
             max_hold_ms: 3_600_000,
+            max_offer_ms: 604_800_000,
             max_waitlist: 10_000,
             max_holder_bytes: 128,
             sweep_chunk: 32,
@@ -226,16 +229,26 @@ impl Default for Reservations {
 }
 
 impl Reservations {
+    /// The most that `max_seats_per_request` can be.
+    pub const MOST_SEATS_PER_REQUEST: u32 = 1_000_000;
+    /// The most that `max_hold_ms` can be: a year.
+    pub const MOST_HOLD_MS: i64 = 31_536_000_000;
+    /// The most that `max_holder_bytes` can be.
+    pub const MOST_HOLDER_BYTES: u16 = 1_024;
+    /// The most that `max_lines_per_set` can be.
+    pub const MOST_LINES_PER_SET: u16 = 1_000;
+
     pub(crate) const KEYS: Keys = &[
         ("default_capacity", whole(0, 1_000_000)),
-        ("max_seats_per_request", whole(1, 1_000_000)),
+        ("max_seats_per_request", whole(1, Self::MOST_SEATS_PER_REQUEST as i64)),
         ("max_capacity", whole(1, 1_000_000_000)),
-        ("hold_ttl_ms", whole(1, 31_536_000_000)),
-        ("max_hold_ms", whole(1, 31_536_000_000)),
+        ("hold_ttl_ms", whole(1, Self::MOST_HOLD_MS)),
+        ("max_hold_ms", whole(1, Self::MOST_HOLD_MS)),
+        ("max_offer_ms", whole(1, 31_536_000_000)),
         ("max_waitlist", whole(1, 1_000_000)),
-        ("max_holder_bytes", whole(1, 1_024)),
+        ("max_holder_bytes", whole(1, Self::MOST_HOLDER_BYTES as i64)),
         ("sweep_chunk", whole(1, 65_536)),
-        ("max_lines_per_set", whole(1, 1_000)),
+        ("max_lines_per_set", whole(1, Self::MOST_LINES_PER_SET as i64)),
         ("max_open_sets", whole(1, 1_000_000)),
         ("set_retry_ms", whole(10, 600_000)),
         ("max_page", whole(1, 10_000)),

@@ -30,10 +30,10 @@ pub fn confirm<B: Book>(
     }
     let seats = confirm.seats.unwrap_or(booking.seats);
     let state = booking.state_at(desk.now_ms);
+    let has_them =
+        matches!(state, State::Held | State::Offered) || (state == State::Expired && confirm.reacquire);
     let wrong = match state {
-        State::Held | State::Offered | State::Expired if seats > booking.seats => {
-            Wrong::MoreThanHeld { held: booking.seats }
-        }
+        _ if has_them && seats > booking.seats => Wrong::MoreThanHeld { held: booking.seats },
         State::Held | State::Offered => {
             return Ok(Changed::Done(desk.confirm_held(request, booking, seats)?));
         }

@@ -60,6 +60,18 @@ pub trait Book {
     /// The book's.
     fn seats_of_holder(&mut self, holder: HolderKey, now_ms: i64) -> Result<i64, Self::Error>;
 
+    /// Seats that a holder waits for.
+    ///
+    /// # Errors
+    /// The book's.
+    fn seats_waited_for(&mut self, holder: HolderKey) -> Result<i64, Self::Error>;
+
+    /// Why a request that waited was passed over, if it was.
+    ///
+    /// # Errors
+    /// The book's.
+    fn skipped_for(&mut self, request: &RequestId) -> Result<Option<Reason>, Self::Error>;
+
     /// Keeps a first decision.
     fn put_attempt(&mut self, request: &RequestId, attempt: Attempt);
 

@@ -6,8 +6,8 @@ use crate::reservations::types::RequestId;
 use crate::store::bookings::{Booking, EventKind, State};
 
 /// Lets a hold or an offer live `ttl_ms` from its beginning, if that is longer than it does already. Counted
-/// from there, and not from now, so that repeating it changes nothing; and no longer than
-/// `reservations.max_hold_ms` in all.
+/// from there, and not from now, so that repeating it changes nothing; and a hold no longer than
+/// `reservations.max_hold_ms` in all, an offer no longer than its workshop lets offers live.
 ///
 /// # Errors
 /// The book's.
@@ -23,7 +23,12 @@ pub fn extend<B: Book>(
     }
     let wrong = match booking.state_at(desk.now_ms) {
         State::Held | State::Offered => {
-            let longest = booking.since_ms.saturating_add(ttl_ms.min(desk.defaults.max_hold_ms));
+            let most_ms = match booking.state {
+                // Others wait for these seats.
+                State::Offered => desk.offer_lives_ms(),
+                _ => desk.defaults.max_hold_ms,
+            };
+            let longest = booking.since_ms.saturating_add(ttl_ms.min(most_ms));
             let extended = match booking.expires_at_ms {
                 Some(expires_at_ms) if expires_at_ms < longest => {
                     let extended = Booking { expires_at_ms: Some(longest), ..booking };

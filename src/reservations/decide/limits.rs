@@ -26,4 +26,20 @@ impl<B: Book> Desk<'_, B> {
         let has = self.book.seats_of_holder(holder, self.now_ms)?;
         Ok(has - given_up + seats > most)
     }
+
+    /// Whether so many seats to wait for would be too many for their holder, with those it has and waits for: nobody
+    /// fills a waiting list alone.
+    pub(super) fn waits_for_its_share(
+        &mut self,
+        holder: Option<HolderKey>,
+        seats: i64,
+    ) -> Result<bool, B::Error> {
+        match (self.workshop.rules.max_seats_per_holder, holder) {
+            (Some(_), Some(holder)) if self.workshop.waiting > 0 => {
+                let waits_for = self.book.seats_waited_for(holder)?;
+                self.exceeds_share(Some(holder), seats + waits_for, 0)
+            }
+            _ => Ok(false),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::desk::Book;
 use crate::reservations::types::RequestId;
-use crate::store::bookings::{Booking, DueLines, DueSeats, Event, HolderKey};
+use crate::store::bookings::{Booking, DueLines, DueSeats, Event, EventKind, HolderKey, Reason};
 use crate::store::reservations::Attempt;
 
 #[derive(Debug, Default, Clone)]
@@ -68,6 +68,18 @@ impl Book for MemoryBook {
     fn seats_of_holder(&mut self, holder: HolderKey, now_ms: i64) -> Result<i64, Infallible> {
         let of_the_holder = self.bookings.values().filter(|booking| booking.terms.holder == Some(holder));
         Ok(of_the_holder.filter(|booking| !booking.is_due(now_ms)).map(Booking::taken).sum())
+    }
+
+    fn seats_waited_for(&mut self, holder: HolderKey) -> Result<i64, Infallible> {
+        let of_the_holder = self.bookings.values().filter(|booking| booking.terms.holder == Some(holder));
+        Ok(of_the_holder.filter(|booking| booking.place.is_some()).map(|booking| booking.seats).sum())
+    }
+
+    fn skipped_for(&mut self, request: &RequestId) -> Result<Option<Reason>, Infallible> {
+        let skipped = |event: &&Event| {
+            event.kind == EventKind::Skipped && event.request.as_deref() == Some(request.as_str())
+        };
+        Ok(self.events.iter().find(skipped).and_then(|event| event.reason))
     }
 
     fn put_attempt(&mut self, request: &RequestId, attempt: Attempt) {

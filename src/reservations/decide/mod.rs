@@ -21,9 +21,13 @@ pub mod settle;
 pub mod waitlist;
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 pub(super) mod memory;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod waiting_model;
 
 pub use cancel::cancel;
 pub use configure::{Configure, Configured, configure};
@@ -32,7 +36,7 @@ pub use desk::{Book, Defaults, Desk, Due};
 pub use expire::sweep;
 pub use extend::extend;
 pub use plain::{Decision, new_workshop, reserve};
-pub use request::{Ask, First, Reserved, request};
+pub use request::{Ask, First, Reserved, repeat, request};
 pub use retake::retake;
 pub use settle::{Settlement, settle};
 

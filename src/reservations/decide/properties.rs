@@ -50,6 +50,12 @@ enum Step {
     },
     /// Memory is lost; what is stored stays.
     Reload,
+    /// What was decided since the last commit is stored, and its time with it.
+    Commit,
+    /// It was not, and never happened; the clock was set back meanwhile, and goes on from the stored time at least.
+    Crash {
+        back_ms: i64,
+    },
 }
 
 fn steps(waitlists: bool) -> impl Strategy<Value = Vec<Step>> {
@@ -92,6 +98,8 @@ fn steps(waitlists: bool) -> impl Strategy<Value = Vec<Step>> {
         4 => (1..25_i64).prop_map(|ms| Step::Tick { ms }),
         2 => (1..4_u32).prop_map(|limit| Step::Sweep { limit }),
         1 => Just(Step::Reload),
+        2 => Just(Step::Commit),
+        1 => (0..60_i64).prop_map(|back_ms| Step::Crash { back_ms }),
     ];
     prop::collection::vec(step, 0..80)
 }
@@ -108,13 +116,24 @@ struct Machine {
     now_ms: i64,
     chunk: u32,
     forced: bool,
+    stored: Stored,
+}
+
+/// As of the last commit.
+#[derive(Clone)]
+struct Stored {
+    workshop: Workshop,
+    book: MemoryBook,
+    mark_ms: i64,
+    forced: bool,
 }
 
 impl Machine {
     fn new(capacity: u32, chunk: u32) -> Self {
         let workshop = new_workshop(capacity);
-        let (due, book) = (Due::default(), MemoryBook::default());
-        Self { workshop, due, book, now_ms: 1_000, chunk, forced: false }
+        let (due, book, now_ms) = (Due::default(), MemoryBook::default(), 1_000);
+        let stored = Stored { workshop, book: book.clone(), mark_ms: now_ms, forced: false };
+        Self { workshop, due, book, now_ms, chunk, forced: false, stored }
     }
 
     fn at_the_desk<T>(&mut self, decide: impl FnOnce(&mut Desk<'_, MemoryBook>) -> T) -> T {
@@ -198,6 +217,17 @@ impl Machine {
                 self.due = Due::default();
                 Told::Nothing
             }
+            Step::Commit => {
+                let (workshop, book, forced) = (self.workshop, self.book.clone(), self.forced);
+                self.stored = Stored { workshop, book, mark_ms: self.now_ms, forced };
+                Told::Nothing
+            }
+            Step::Crash { back_ms } => {
+                let Stored { workshop, book, mark_ms, forced } = self.stored.clone();
+                (self.workshop, self.book, self.forced) = (workshop, book, forced);
+                (self.due, self.now_ms) = (Due::default(), mark_ms.max(self.now_ms - back_ms));
+                Told::Nothing
+            }
         }
     }
 
@@ -268,6 +298,7 @@ struct Naive {
     per_holder: Option<i64>,
     closed: bool,
     requests: BTreeMap<RequestId, NaiveRequest>,
+    stored: Option<Box<Self>>,
 }
 
 #[derive(Debug, Clone)]
@@ -321,11 +352,14 @@ impl Naive {
             old.as_ref().and_then(|old| self.requests.get(old)).filter(|old| old.state.takes_seats());
         let gives = given_up.map_or(0, |old| old.seats);
         let of_theirs = given_up.filter(|old| old.ask.terms.holder == holder).map_or(0, |old| old.seats);
+        let begun = given_up.filter(|old| ask.terms.hold && old.state == State::Held);
+        let since_ms = begun.map_or(now_ms, |old| old.since_ms);
+        let ends_ms = (now_ms + ask.terms.ttl_ms.unwrap_or(20)).min(since_ms + 60);
         let reason = if self.closed {
             Some(Reason::SaleClosed)
         } else if limit.is_some_and(|most| self.of_holder(holder) - of_theirs + seats > most) {
             Some(Reason::LimitExceeded)
-        } else if self.taken() - gives + seats > self.capacity {
+        } else if seats > gives && self.taken() - gives + seats > self.capacity {
             Some(Reason::NotEnoughSeats)
         } else {
             None
@@ -341,16 +375,8 @@ impl Naive {
             (true, true) => State::Held,
             (true, false) => State::Accepted,
         };
-        let ends_ms = now_ms + ask.terms.ttl_ms.unwrap_or(20);
-        let request = NaiveRequest {
-            ask: ask.clone(),
-            first: accepted,
-            reason,
-            state,
-            seats,
-            since_ms: now_ms,
-            ends_ms,
-        };
+        let request =
+            NaiveRequest { ask: ask.clone(), first: accepted, reason, state, seats, since_ms, ends_ms };
         self.requests.insert(id.clone(), request);
         Some((accepted, reason, false))
     }
@@ -365,7 +391,8 @@ impl Naive {
         let seats = asked.seats.unwrap_or(known.seats);
         let more = Wrong::MoreThanHeld { held: known.seats };
         match known.state {
-            State::Held | State::Expired if seats > known.seats => return Err(more),
+            State::Held if seats > known.seats => return Err(more),
+            State::Expired if asked.reacquire && seats > known.seats => return Err(more),
             State::Held => {}
             State::Expired => {
                 let fits =
@@ -441,6 +468,14 @@ impl Naive {
                 }
             }
             (Step::Tick { .. } | Step::Sweep { .. } | Step::Reload, Told::Nothing) => {}
+            (Step::Commit, Told::Nothing) => {
+                self.stored = Some(Box::new(Self { stored: None, ..self.clone() }));
+            }
+            (Step::Crash { .. }, Told::Nothing) => {
+                let stored = self.stored.clone().expect("the beginning is stored");
+                *self = Self { stored: self.stored.take(), ..*stored };
+                self.expire(now_ms);
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -464,6 +499,7 @@ proptest! {
     ) {
         let mut machine = Machine::new(capacity, chunk);
         let mut naive = Naive { capacity: i64::from(capacity), ..Naive::default() };
+        naive.stored = Some(Box::new(naive.clone()));
         for step in &steps {
             let told = machine.take(step);
             naive.agrees(step, &told, machine.now_ms);
@@ -489,6 +525,26 @@ proptest! {
             {
                 let took = matches!(status, First::Accepted | First::Held);
                 prop_assert!(before.is_empty() || !took, "a newcomer overtook {before:?}");
+            }
+            // Whatever the order, swept or not: no elder for whom the seats were enough stays behind a younger one.
+            let offered = |id: &RequestId| {
+                machine.book.bookings.get(id).is_some_and(|life| life.state == State::Offered)
+            };
+            let newcomer = match (step, &told) {
+                (
+                    Step::Request { id, .. },
+                    Told::Reserved(Reserved::Decided { status: First::Waiting, replayed: false, .. }),
+                ) => Some((request_id(*id), i64::MAX)),
+                _ => None,
+            };
+            let served: Vec<_> = before.iter().chain(&newcomer).filter(|(id, _)| offered(id)).collect();
+            let mut free = machine.workshop.capacity - machine.workshop.reserved + machine.due.seats;
+            for (young, place) in served.into_iter().rev() {
+                free += machine.book.bookings[young].seats;
+                for (elder, _) in after.iter().filter(|(_, elder)| elder < place) {
+                    let wants = machine.book.bookings[elder].seats;
+                    prop_assert!(wants > free, "{young:?} was served before {elder:?}, who wants {wants} of {free}");
+                }
             }
             // Strictly: those who stay are not older than those who were served, passed over or left.
             let strict = machine.workshop.rules.waitlist.is_none_or(|list| list.policy == Policy::Strict);

@@ -14,7 +14,7 @@ pub enum Reserved {
     Decided {
         /// What was decided first.
         status: First,
-        /// Why, if that was a refusal.
+        /// Why, if that was a refusal, or if it waited and was passed over.
         reason: Option<Reason>,
         /// The workshop's capacity now.
         capacity: i64,
@@ -39,6 +39,9 @@ pub enum Reserved {
         /// How many it may.
         max: i64,
     },
+    /// It asks for more than the settings allow, which only a repetition of what was allowed once may. The id is not
+    /// used up.
+    BeyondLimits,
     /// The request that is to be replaced does not exist. The id is not used up.
     NothingToReplace,
     /// The request that is to be replaced is a line of a set, whose lines stay together. The id is not used up.
@@ -121,6 +124,18 @@ pub fn request<B: Book>(
     }
 }
 
+/// Repeats a request's first decision, if there was one. What asks for more than the settings of today allow is looked up
+/// here and goes no further: allowed once, it is answered as it was.
+///
+/// # Errors
+/// The book's.
+pub fn repeat<B: Book>(desk: &mut Desk<'_, B>, request: &RequestId, ask: &Ask) -> Result<Reserved, B::Error> {
+    match desk.book.attempt(request)? {
+        Some(first) => desk.repeat(request, first, ask),
+        None => Ok(Reserved::BeyondLimits),
+    }
+}
+
 /// What is wrong with a request whose id is new: then nothing is stored of it. Of its holder, only whether
 /// there is one is looked at.
 ///
@@ -166,16 +181,18 @@ impl<B: Book> Desk<'_, B> {
         if let Some(reason) = self.outside_the_sale() {
             return Ok(Some(reason));
         }
-        let given_up = replaced.map_or(0, Booking::taken);
-        let of_the_holder = replaced.filter(|old| old.terms.holder == ask.terms.holder);
-        if self.exceeds_share(ask.terms.holder, ask.seats(), of_the_holder.map_or(0, Booking::taken))? {
+        let holder = ask.terms.holder;
+        let own = replaced.filter(|old| holder.is_some() && old.terms.holder == holder);
+        if self.exceeds_share(holder, ask.seats(), own.map_or(0, Booking::taken))? {
             return Ok(Some(Reason::LimitExceeded));
         }
         let itself = i64::from(replaced.is_some_and(|old| old.state == State::Waiting));
-        if self.workshop.waiting > itself && ask.seats() > given_up {
+        if self.workshop.waiting > itself && !own.is_some_and(|old| overtakes_nobody(ask, old)) {
             return Ok(Some(Reason::WaitersFirst));
         }
-        Ok((ask.seats() > self.free() + given_up).then_some(Reason::NotEnoughSeats))
+        // Who gives up as many takes none from anybody, also where there are fewer than are taken.
+        let more = ask.seats() - replaced.map_or(0, Booking::taken);
+        Ok((more > 0 && more > self.free()).then_some(Reason::NotEnoughSeats))
     }
 
     fn accept(
@@ -186,14 +203,22 @@ impl<B: Book> Desk<'_, B> {
     ) -> Result<Reserved, B::Error> {
         let seats = ask.seats();
         let exchanges = replaced.is_some();
+        let old = replaced.as_ref().map(|(_, old)| old);
+        let given_up = old.map_or(0, Booking::taken);
+        let booking = (ask.terms != Terms::default()).then(|| self.new_booking(ask, old));
+        let overbooked = self.workshop.overbooked;
         if let Some((old, booking)) = replaced {
             self.give_up(&old, booking);
         }
-        self.make_room(seats)?;
+        if seats > given_up {
+            self.make_room(seats)?;
+        }
         self.take(seats, ask.terms.hold);
+        // Taken again, they are as far beyond the capacity as before, or less.
+        let above = (self.workshop.reserved - self.workshop.capacity).max(0);
+        self.workshop.overbooked = overbooked.min(above);
         self.workshop.accepted_requests += 1;
         self.workshop.accepted_seats += seats;
-        let booking = (ask.terms != Terms::default()).then(|| self.new_booking(ask));
         if let Some(expires_at_ms) = booking.as_ref().and_then(|booking| booking.expires_at_ms) {
             self.ends_at(expires_at_ms);
         }
@@ -206,18 +231,24 @@ impl<B: Book> Desk<'_, B> {
         Ok(reserved)
     }
 
-    fn new_booking(&self, ask: &Ask) -> Booking {
+    /// A hold instead of another one goes on with its time: however often it is exchanged, it is one hold.
+    fn new_booking(&self, ask: &Ask, replaced: Option<&Booking>) -> Booking {
+        let begun = replaced.filter(|old| ask.terms.hold && old.state == State::Held);
+        let since_ms = begun.map_or(self.now_ms, |old| old.since_ms);
+        let longest = since_ms.saturating_add(self.defaults.max_hold_ms);
+        // What it was granted before the setting was lowered, it keeps.
+        let longest = longest.max(begun.and_then(|old| old.expires_at_ms).unwrap_or(longest));
         let lives_ms = ask.terms.ttl_ms.or(self.workshop.rules.hold_ttl_ms);
-        let lives_ms = lives_ms.unwrap_or(self.defaults.hold_ttl_ms).min(self.defaults.max_hold_ms);
+        let lives_ms = lives_ms.unwrap_or(self.defaults.hold_ttl_ms);
         Booking {
             terms: ask.terms.clone(),
             queued: false,
             state: if ask.terms.hold { State::Held } else { State::Accepted },
             seats: ask.seats(),
-            since_ms: self.now_ms,
+            since_ms,
             // Of a set, its home watches the clock.
             expires_at_ms: (ask.terms.hold && !ask.terms.of_set)
-                .then(|| self.now_ms.saturating_add(lives_ms)),
+                .then(|| self.now_ms.saturating_add(lives_ms).min(longest)),
             place: None,
             set_ends_at_ms: ask.set_ends_at_ms.filter(|_| ask.terms.of_set),
             set_round: 0,
@@ -232,9 +263,12 @@ impl<B: Book> Desk<'_, B> {
     ) -> Result<Reserved, B::Error> {
         self.workshop.rejected_requests += 1;
         let lacks_seats = matches!(reason, Reason::NotEnoughSeats | Reason::WaitersFirst);
-        let waitlist = self.workshop.rules.waitlist.filter(|_| ask.terms.waitlist && lacks_seats);
+        // What replaces something has what it had, and does not wait for more.
+        let may_wait = ask.terms.waitlist && ask.terms.replaces.is_none() && lacks_seats;
+        let waitlist = self.workshop.rules.waitlist.filter(|_| may_wait);
         // Who wants more than there ever are would wait for ever, and everybody behind with them.
         let reason = match waitlist.filter(|_| ask.seats() <= self.workshop.capacity) {
+            Some(_) if self.waits_for_its_share(ask.terms.holder, ask.seats())? => Reason::LimitExceeded,
             Some(waitlist) if self.workshop.waiting < waitlist.max_length => return self.queue(request, ask),
             Some(_) => Reason::WaitlistFull,
             None => reason,
@@ -243,7 +277,7 @@ impl<B: Book> Desk<'_, B> {
             state: State::Rejected,
             expires_at_ms: None,
             set_ends_at_ms: None,
-            ..self.new_booking(ask)
+            ..self.new_booking(ask, None)
         });
         let attempt = self.attempt(ask, Status::Rejected, Some(reason));
         Ok(self.first_decision(request, attempt, booking))
@@ -257,15 +291,18 @@ impl<B: Book> Desk<'_, B> {
             expires_at_ms: None,
             // The number that the event of its queueing gets: later ones come later.
             place: Some(self.workshop.last_event + 1),
-            ..self.new_booking(ask)
+            ..self.new_booking(ask, None)
         };
         let attempt = self.attempt(ask, Status::Rejected, None);
         let mut reserved = self.first_decision(request, attempt, Some(booking));
         // First of those who fit may be this one, and then it has its offer at once.
         self.serve_waiters()?;
         let served = self.book.booking(request)?.filter(|booking| booking.state != State::Waiting);
-        if let (Some(booking), Reserved::Decided { life, .. }) = (served, &mut reserved) {
+        if let (Some(booking), Reserved::Decided { life, reason, .. }) = (served, &mut reserved) {
             *life = Some(Life::of(&booking, self.now_ms, None));
+            if booking.state == State::Rejected {
+                *reason = self.book.skipped_for(request)?;
+            }
         }
         Ok(reserved)
     }
@@ -312,9 +349,13 @@ impl<B: Book> Desk<'_, B> {
             Some(booking) => Some(Life::of(booking, self.now_ms, self.position(booking)?)),
             None => None,
         };
+        let reason = match (status, life) {
+            (First::Waiting, Some(Life { state: State::Rejected, .. })) => self.book.skipped_for(request)?,
+            _ => refused_for(first, status),
+        };
         Ok(Reserved::Decided {
             status,
-            reason: refused_for(first, status),
+            reason,
             capacity: self.workshop.capacity,
             reserved: first.reserved_after,
             replayed: true,
@@ -332,6 +373,12 @@ pub fn first_word(attempt: Attempt, booking: Option<&Booking>) -> First {
         (Status::Rejected, Some(booking)) if booking.queued => First::Waiting,
         (Status::Rejected, _) => First::Rejected,
     }
+}
+
+/// Whether a holder that exchanges seats of its own while others wait gets none that they wait for: no more than it has,
+/// and for no longer than an offer of them lives.
+fn overtakes_nobody(ask: &Ask, own: &Booking) -> bool {
+    ask.seats() <= own.taken() && !(ask.terms.hold && own.state == State::Offered)
 }
 
 fn refused_for(attempt: Attempt, status: First) -> Option<Reason> {

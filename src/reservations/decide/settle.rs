@@ -35,7 +35,7 @@ pub enum Settlement {
     },
 }
 
-/// Has a line do what is decided.
+/// Has a line do what is decided; whether the workshop has this line, or has refused it.
 ///
 /// # Errors
 /// The book's.
@@ -43,17 +43,16 @@ pub fn settle<B: Book>(
     desk: &mut Desk<'_, B>,
     request: &RequestId,
     settlement: Settlement,
-) -> Result<(), B::Error> {
+) -> Result<bool, B::Error> {
     desk.look_at_the_clock()?;
     let Some(line) = desk.life(request)? else {
-        if let Settlement::Refuse { seats } = settlement {
-            desk.refuse_line(request, seats);
-        }
-        return Ok(());
+        let Settlement::Refuse { seats } = settlement else { return Ok(false) };
+        desk.refuse_line(request, seats);
+        return Ok(true);
     };
     // The id is of somebody else here, and that is why the set was refused.
     if !line.terms.of_set {
-        return Ok(());
+        return Ok(matches!(settlement, Settlement::Refuse { .. }));
     }
     match (settlement, line.state) {
         (Settlement::Keep { ends_at_ms }, State::Held) => desk.keep_line(request, line, ends_at_ms),
@@ -72,7 +71,7 @@ pub fn settle<B: Book>(
         }
         _ => {}
     }
-    Ok(())
+    Ok(true)
 }
 
 impl<B: Book> Desk<'_, B> {

@@ -21,6 +21,9 @@ impl<B: Book> Desk<'_, B> {
                 return Ok(());
             }
             if !self.serve_next()? {
+                // Its end passes over those who are left, whether anybody asks then or not.
+                let closes_at_ms = self.workshop.rules.closes_at_ms;
+                self.workshop.offers_due_at_ms = closes_at_ms.filter(|at_ms| *at_ms > self.now_ms);
                 return Ok(());
             }
         }
@@ -30,7 +33,7 @@ impl<B: Book> Desk<'_, B> {
 
     /// Serves or passes over one; false if nobody can be now.
     fn serve_next(&mut self) -> Result<bool, B::Error> {
-        let free = self.workshop.capacity - self.workshop.reserved;
+        let free = self.free();
         let closed = self.outside_the_sale().is_some();
         if free <= 0 && !closed {
             return Ok(false);
@@ -41,7 +44,7 @@ impl<B: Book> Desk<'_, B> {
             return Ok(true);
         }
         if booking.seats <= free {
-            self.offer(&first, booking);
+            self.offer(&first, booking)?;
             return Ok(true);
         }
         let policy = self.workshop.rules.waitlist.map_or(Policy::Strict, |waitlist| waitlist.policy);
@@ -51,7 +54,7 @@ impl<B: Book> Desk<'_, B> {
         let Some((fitting, booking)) = self.book.first_waiter(free)? else { return Ok(false) };
         match self.cannot_be_served(&booking)? {
             Some(reason) => self.pass_over(&fitting, booking, reason),
-            None => self.offer(&fitting, booking),
+            None => self.offer(&fitting, booking)?,
         }
         Ok(true)
     }
@@ -67,11 +70,15 @@ impl<B: Book> Desk<'_, B> {
         Ok(exceeds.then_some(Reason::LimitExceeded))
     }
 
-    fn offer(&mut self, request: &RequestId, waiter: Booking) {
-        let lives_ms = match self.workshop.rules.waitlist {
-            Some(waitlist) => waitlist.offer_ttl_ms,
-            None => self.defaults.hold_ttl_ms,
-        };
+    /// How long offers live, in ms.
+    pub(super) fn offer_lives_ms(&self) -> i64 {
+        let waitlist = self.workshop.rules.waitlist;
+        waitlist.map_or(self.defaults.hold_ttl_ms, |waitlist| waitlist.offer_ttl_ms)
+    }
+
+    fn offer(&mut self, request: &RequestId, waiter: Booking) -> Result<(), B::Error> {
+        self.make_room(waiter.seats)?;
+        let lives_ms = self.offer_lives_ms();
         // From now and not from when the seats got free: a time in which nobody could answer uses none of it.
         let expires_at_ms = self.now_ms.saturating_add(lives_ms);
         self.workshop.waiting -= 1;
@@ -86,6 +93,7 @@ impl<B: Book> Desk<'_, B> {
         };
         self.log_hold(EventKind::Offered, request, &offered);
         self.book.put_booking(request, offered);
+        Ok(())
     }
 
     fn pass_over(&mut self, request: &RequestId, waiter: Booking, reason: Reason) {

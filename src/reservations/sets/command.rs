@@ -48,6 +48,11 @@ pub enum Step {
     },
     /// Confirm, cancel or extend.
     Change(Change),
+    /// Remove it, unless it has changed since: its workshops are gone, and it goes with them.
+    Forget {
+        /// The version that was seen.
+        version: i64,
+    },
     /// Every workshop has done what was decided.
     Finish {
         /// What that was.
@@ -89,6 +94,8 @@ pub enum Command {
     One { request: RequestId, step: Step, reply: Reply<Result<Box<Told>, Wrong>> },
     /// Which sets of this partition are to be gone on with, those that are due first.
     Todo { after: Arc<str>, limit: u32, reply: Reply<Todo> },
+    /// Sets of this partition by id after `after`.
+    Page { after: Arc<str>, limit: u32, reply: Reply<Vec<(Arc<str>, SetRow)>> },
 }
 
 impl PartitionCommand for Command {
@@ -96,6 +103,7 @@ impl PartitionCommand for Command {
         match self {
             Self::One { reply, .. } => reply.release(),
             Self::Todo { reply, .. } => reply.release(),
+            Self::Page { reply, .. } => reply.release(),
         }
     }
 
@@ -103,6 +111,7 @@ impl PartitionCommand for Command {
         match self {
             Self::One { reply, .. } => reply.refuse(refusal),
             Self::Todo { reply, .. } => reply.refuse(refusal),
+            Self::Page { reply, .. } => reply.refuse(refusal),
         }
     }
 

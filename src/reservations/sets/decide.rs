@@ -50,6 +50,8 @@ pub enum Change {
     },
     /// Give them all up.
     Cancel,
+    /// Give up what is only held: it is no more than a part of it, because a workshop is gone.
+    Release,
     /// Hold them longer.
     Extend {
         /// From the set's beginning, in ms.
@@ -72,6 +74,8 @@ pub enum Wrong {
     AlreadyCancelled,
     /// It never got seats.
     AlreadyRejected,
+    /// A workshop of it was deleted, and its seats with it; the others are given up.
+    WorkshopGone,
     /// The id belongs to a set that asked for something else; this differs.
     Reused(&'static str),
 }
@@ -160,8 +164,10 @@ pub fn change(set: &mut SetRow, change: Change, defaults: &Defaults) -> Result<(
         (_, SetState::Expired) => return Err(Wrong::HoldExpired),
         (Change::Confirm { .. }, SetState::Held) => turn(set, SetState::Confirmed),
         (Change::Confirm { .. }, SetState::Confirmed) if set.hold => {}
-        (Change::Cancel, SetState::Held | SetState::Confirmed) => turn(set, SetState::Cancelled),
-        (Change::Cancel, SetState::Cancelled) => {}
+        (Change::Cancel, SetState::Held | SetState::Confirmed) | (Change::Release, SetState::Held) => {
+            turn(set, SetState::Cancelled);
+        }
+        (Change::Cancel | Change::Release, SetState::Cancelled) | (Change::Release, SetState::Confirmed) => {}
         (Change::Extend { ttl_ms }, SetState::Held) => {
             let longest = Some(ends_at(set, ttl_ms, defaults));
             if set.expires_at_ms < longest {
@@ -181,15 +187,21 @@ pub fn change(set: &mut SetRow, change: Change, defaults: &Defaults) -> Result<(
 }
 
 /// Notes that every workshop has done what was decided in a round, unless something else has been decided meanwhile.
-/// `keys` are the workshops that did it, line by line.
+/// `keys` are the workshops that did it, line by line; none for a line that went with its workshop.
 pub fn finish(set: &mut SetRow, done: SetState, round: i64, keys: &[Option<WorkshopKey>]) {
     let is_decided = !matches!(done, SetState::Pending | SetState::Retaking);
     if (set.state, set.round) == (done, round) && is_decided {
         set.finished = true;
         for (line, key) in set.lines.iter_mut().zip(keys) {
-            line.key = *key;
+            line.key = key.or(line.key);
         }
     }
+}
+
+/// Whether a set that was seen at this version may be removed: nobody has anything left to do for it.
+#[must_use]
+pub fn may_be_forgotten(set: &SetRow, version: i64) -> bool {
+    set.finished && set.version == version
 }
 
 /// What whoever drives a set has to do next. `has_asked`: whether it has asked workshops for seats itself, and has
@@ -226,6 +238,7 @@ pub fn refusal(reserved: Reserved) -> Option<Reason> {
         // Its rules have changed since they were looked at.
         Reserved::HolderRequired
         | Reserved::TooManySeats { .. }
+        | Reserved::BeyondLimits
         | Reserved::NothingToReplace
         | Reserved::ReplacesPartOfSet => Some(Reason::LimitExceeded),
     }

@@ -39,6 +39,8 @@ struct Inner {
     driven: Mutex<HashMap<RequestId, watch::Receiver<()>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// How many workshops were deleted.
+    deletions: watch::Sender<u64>,
 }
 
 /// Bounds of all sets; the settings of the same names say what they mean.
@@ -65,6 +67,9 @@ pub enum Requested {
     Reused(&'static str),
     /// A workshop limits what a holder may have, and the request names none. The id is not used up.
     HolderRequired,
+    /// It asks for more than the settings allow, which only a repetition of what was allowed once may. The id is not
+    /// used up.
+    BeyondLimits,
     /// More seats than one request may ask for in a workshop. The id is not used up.
     TooManySeats {
         /// Which.
@@ -80,18 +85,29 @@ impl Sets {
     pub fn new(workshops: Workshops, bounds: Bounds, clock: Clock) -> Self {
         METRICS.observe(0);
         let (driven, tasks, stop) = (Mutex::default(), TaskTracker::new(), CancellationToken::new());
-        Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop }))
+        let deletions = watch::Sender::new(0);
+        Self(Arc::new(Inner { workshops, bounds, clock, driven, tasks, stop, deletions }))
     }
 
     /// Takes or holds seats of several workshops, all or none, or repeats the first answer to the same id. The
-    /// decision is durable when it returns.
+    /// decision is durable when it returns. `beyond_limits`: some of it is more than the settings of today allow, so that
+    /// only a first answer is looked up.
     ///
     /// # Errors
     /// A partition's refusal; [`Refused::Gone`] if one of the workshops is; then surely not done, except for
     /// [`Refusal::OutcomeUnknown`].
-    pub async fn request(&self, request: RequestId, wanted: Wanted) -> Result<Requested, Refused> {
-        let mut begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
+    pub async fn request(
+        &self,
+        request: RequestId,
+        wanted: Wanted,
+        beyond_limits: bool,
+    ) -> Result<Requested, Refused> {
+        let begun = self.home(&request, Step::Again(Box::new(wanted.clone()))).await?;
+        let mut begun = self.unless_gone(&request, begun).await?;
         if begun == Err(Wrong::NotFound) {
+            if beyond_limits {
+                return Ok(Requested::BeyondLimits);
+            }
             let default_ttl_ms = match self.look_at_the_rules(&wanted).await? {
                 Ok(default_ttl_ms) => default_ttl_ms,
                 Err(invalid) => return Ok(invalid),
@@ -111,7 +127,7 @@ impl Sets {
                 }
             }
             Err(Wrong::Reused(field)) => Ok(Requested::Reused(field)),
-            // Sets never go away, and beginning one is never wrong in another way.
+            // Beginning one is never wrong in another way.
             Err(_) => Err(Refusal::OutcomeUnknown.into()),
         }
     }
@@ -125,6 +141,11 @@ impl Sets {
         request: &RequestId,
         change: Change,
     ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+        if change != Change::Cancel
+            && let Some(wrong) = self.lacks_a_line(request).await?
+        {
+            return Ok(Err(wrong));
+        }
         let mut changed = self.home(request, Step::Change(change)).await?;
         if changed == Err(Wrong::StillPending) {
             let Ok(pending) = self.home(request, Step::Look).await? else { return Ok(changed) };
@@ -157,7 +178,8 @@ impl Sets {
     /// # Errors
     /// The home's refusal.
     pub async fn show(&self, request: &RequestId) -> Result<Option<Box<Told>>, Refusal> {
-        let told = self.home(request, Step::Look).await?.ok();
+        let told = self.home(request, Step::Look).await?;
+        let told = self.unless_gone(request, told).await?.ok();
         if told.as_ref().is_some_and(|told| told.set.state == SetState::Expired && !told.set.finished) {
             self.drive(request);
         }
@@ -175,12 +197,24 @@ impl Sets {
         (&self.0.tasks, &self.0.stop, &self.0.clock, self.0.bounds.retry)
     }
 
+    pub(super) fn workshops(&self) -> &Workshops {
+        &self.0.workshops
+    }
+
+    pub(super) fn deletions(&self) -> &watch::Sender<u64> {
+        &self.0.deletions
+    }
+
     pub(super) async fn todo(&self, partition: u32, after: Arc<str>, limit: u32) -> Result<Todo, Refusal> {
         let todo = |reply| command::Command::Set(Command::Todo { after, limit, reply });
         self.0.workshops.chore(partition, todo).await
     }
 
-    async fn home(&self, request: &RequestId, step: Step) -> Result<Result<Box<Told>, Wrong>, Refusal> {
+    pub(super) async fn home(
+        &self,
+        request: &RequestId,
+        step: Step,
+    ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
         self.0.workshops.ask_home(request, step).await
     }
 
@@ -204,14 +238,17 @@ impl Sets {
     }
 
     /// Has a set finished, and waits for it as long as an answer is waited for; the last that is known of it.
-    async fn finished(&self, request: &RequestId, mut known: Box<Told>) -> Box<Told> {
+    pub(super) async fn finished(&self, request: &RequestId, mut known: Box<Told>) -> Box<Told> {
         let finish = async {
             while !known.set.finished {
                 let mut driven = self.drive(request);
                 // Nothing is ever sent: the end of the driver ends this.
                 let _ended = driven.changed().await;
-                if let Ok(Ok(told)) = self.home(request, Step::Look).await {
-                    known = told;
+                match self.home(request, Step::Look).await {
+                    Ok(Ok(told)) => known = told,
+                    // It went with its workshops.
+                    Ok(Err(_)) => break,
+                    Err(_) => {}
                 }
                 if self.0.stop.is_cancelled() {
                     break;
@@ -333,7 +370,7 @@ impl Driver {
         let set_ends_at_ms = told.ends_at_ms;
         let terms =
             WantedTerms { hold: true, holder, of_set: true, set_ends_at_ms, ..WantedTerms::default() };
-        let wanted = command::Wanted { seats, terms: Some(Box::new(terms)) };
+        let wanted = command::Wanted { seats, terms: Some(Box::new(terms)), beyond_limits: false };
         match workshops.request(workshop, self.request.clone(), wanted).await {
             Ok(reserved) => Ok(refusal(reserved)),
             Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),

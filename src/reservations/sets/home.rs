@@ -66,7 +66,13 @@ pub fn decide<S: SetsStore + BookingsStore>(
         match &mut **command {
             Command::One { request, step, reply } => {
                 let Some(touched) = sets.get_mut(&*request) else { continue };
-                reply.set(decide_one(store, touched, step, defaults, now_ms)?);
+                reply.set(decide_one(store, request, touched, step, defaults, now_ms)?);
+            }
+            Command::Page { after, limit, reply } => {
+                let ids = store.list_sets(after, *limit)?;
+                let texts: Vec<&str> = ids.iter().map(|id| &**id).collect();
+                let rows = store.load_sets(&texts)?;
+                reply.set(ids.into_iter().zip(rows).filter_map(|(id, row)| Some((id, row?))).collect());
             }
             Command::Todo { after, limit, reply } => {
                 // What this batch changes is seen at the next look, which its end brings about.
@@ -92,7 +98,7 @@ fn load<S: SetsStore>(
         .iter()
         .filter_map(|command| match &**command {
             Command::One { request, .. } => Some(request.clone()),
-            Command::Todo { .. } => None,
+            Command::Todo { .. } | Command::Page { .. } => None,
         })
         .collect();
     requests.sort_unstable();
@@ -106,6 +112,7 @@ fn load<S: SetsStore>(
 
 fn decide_one<S: SetsStore + BookingsStore>(
     store: &mut S,
+    request: &RequestId,
     touched: &mut Touched,
     step: &Step,
     defaults: &Defaults,
@@ -126,10 +133,18 @@ fn decide_one<S: SetsStore + BookingsStore>(
             Ok(())
         }
         (_, None) => Err(Wrong::NotFound),
+        // What this batch has changed of it is not stored under its version yet.
+        (Step::Forget { version }, Some(set)) if touched.loaded.as_ref() == Some(&*set) => {
+            if decide::may_be_forgotten(set, *version) {
+                store.remove_set(request.as_str())?;
+                (touched.loaded, touched.now) = (None, None);
+            }
+            Ok(())
+        }
         (step, Some(set)) => {
             decide::look_at_the_clock(set, now_ms);
             match step {
-                Step::Look => Ok(()),
+                Step::Look | Step::Forget { .. } => Ok(()),
                 Step::Begin { wanted, .. } | Step::Again(wanted) => {
                     let holder = wanted.holder.as_ref().map(|name| known_holder(store, name)).transpose()?;
                     decide::what_differs(set, &ask(wanted, holder))

@@ -19,8 +19,12 @@ pub fn start(sets: &Sets, alarms: Vec<Alarm>) {
     let (tasks, stop, ..) = sets.inner();
     for (partition, alarm) in (0..).zip(alarms) {
         let (sets, stop) = (sets.clone(), stop.clone());
+        let (sets_too, stop_too) = (sets.clone(), stop.clone());
         tasks.spawn(async move {
             let _stopped = stop.run_until_cancelled(keep(&sets, partition, &alarm)).await;
+        });
+        tasks.spawn(async move {
+            let _stopped = stop_too.run_until_cancelled(sets_too.forget_what_is_gone(partition)).await;
         });
     }
 }

@@ -4,7 +4,7 @@
 //! the partition of the set's id, its home. Reading order: [`decide`] (what becomes of a set: the rule, pure),
 //! [`command`] (what a home is asked), [`home`] (how it answers), [`driver`] (what has to be done next for a set,
 //! and the handle to all of them), [`keeper`] (who sees to it that it is done), `due` (sets that have ended, before
-//! anybody gets their seats).
+//! anybody gets their seats), `gone` (what becomes of a set whose workshops are deleted).
 //!
 //! A set is first stored as pending. Each of its workshops then holds the seats of its line, without an end, or
 //! refuses at once. If all hold, the home stores that the set is held or confirmed, else that it is refused: that
@@ -17,6 +17,7 @@ pub mod command;
 pub mod decide;
 pub mod driver;
 mod due;
+mod gone;
 pub mod home;
 pub mod keeper;
 

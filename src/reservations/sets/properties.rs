@@ -11,7 +11,7 @@ use crate::reservations::decide::memory::MemoryBook;
 use crate::reservations::decide::{self, Defaults, Desk, Due, new_workshop};
 use crate::reservations::types::{RequestId, Seats};
 use crate::store::bookings::{Reason, State, Terms};
-use crate::store::reservations::Workshop;
+use crate::store::reservations::{Workshop, WorkshopKey};
 use crate::store::sets::{SetRow, SetState};
 
 const WORKSHOPS: usize = 3;
@@ -52,6 +52,18 @@ enum Event {
     Time {
         ms: i64,
     },
+    /// With everything in it.
+    Delete {
+        workshop: usize,
+    },
+    /// Again, and it never meets its past.
+    Create {
+        workshop: usize,
+    },
+    /// Somebody asks for a set, or looks after a deletion.
+    Look {
+        set: usize,
+    },
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -59,6 +71,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let change = prop_oneof![
         any::<bool>().prop_map(|reacquire| Change::Confirm { reacquire }),
         Just(Change::Cancel),
+        Just(Change::Release),
         (1..200_i64).prop_map(|ttl_ms| Change::Extend { ttl_ms })
     ];
     let seats = [0..3_i64, 0..3, 0..3];
@@ -71,12 +84,20 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (0..WORKSHOPS, any::<u8>(), 1..3_i64).prop_map(|(workshop, id, seats)| Event::Somebody { workshop, id, seats }),
         1 => (0..WORKSHOPS, any::<u8>()).prop_map(|(workshop, id)| Event::SomebodyCancels { workshop, id }),
         1 => (1..60_i64).prop_map(|ms| Event::Time { ms }),
+        1 => (0..WORKSHOPS, prop::bool::weighted(0.2)).prop_map(|(workshop, stays_away)| match stays_away {
+            true => Event::Delete { workshop },
+            false => Event::Create { workshop },
+        }),
+        1 => (0..SETS).prop_map(|set| Event::Look { set }),
     ];
     prop::collection::vec(event, 0..250)
 }
 
 #[derive(Debug)]
 struct Pool {
+    /// Which of the workshops of its name.
+    key: i64,
+    is_gone: bool,
     workshop: Workshop,
     due: Due,
     book: MemoryBook,
@@ -95,8 +116,8 @@ enum Doing {
     /// What has been said so far, line by line.
     Asking(SetRow, Vec<Option<Reason>>),
     Deciding(Verdict, i64),
-    /// How many lines have been told.
-    Settling(SetRow, usize),
+    /// Which workshops have done it, of the lines that have been told.
+    Settling(SetRow, Vec<Option<WorkshopKey>>),
     Over,
 }
 
@@ -105,6 +126,9 @@ struct World {
     sets: BTreeMap<usize, SetRow>,
     drivers: Vec<Driver>,
     now_ms: i64,
+    capacity: u32,
+    /// Which workshop a line was first asked for in, by set and pool.
+    asked: BTreeMap<(usize, usize), i64>,
 }
 
 fn set_id(set: usize) -> RequestId {
@@ -115,12 +139,18 @@ fn pool_of(workshop: &str) -> usize {
     workshop.parse().unwrap()
 }
 
+impl Pool {
+    fn new(key: i64, capacity: u32) -> Self {
+        let (workshop, due, book) = (new_workshop(capacity), Due::default(), MemoryBook::default());
+        Self { key, is_gone: false, workshop, due, book }
+    }
+}
+
 impl World {
     fn new(capacity: u32) -> Self {
-        let pool =
-            || Pool { workshop: new_workshop(capacity), due: Due::default(), book: MemoryBook::default() };
-        let pools = (0..WORKSHOPS).map(|_| pool()).collect();
-        Self { pools, sets: BTreeMap::new(), drivers: Vec::new(), now_ms: 1_000 }
+        let pools = (0..WORKSHOPS).map(|_| Pool::new(1, capacity)).collect();
+        let (sets, drivers, asked) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Self { pools, sets, drivers, now_ms: 1_000, capacity, asked }
     }
 
     fn at_the_desk<T>(&mut self, pool: usize, decide: impl FnOnce(&mut Desk<'_, MemoryBook>) -> T) -> T {
@@ -167,6 +197,16 @@ impl World {
                     self.drivers.remove(*driver);
                 }
             }
+            Event::Delete { workshop } => self.pools[*workshop].is_gone = true,
+            Event::Create { workshop } => {
+                // One drives a set at a time, so nobody asks for one that somebody else has decided meanwhile.
+                self.drivers.retain(|driver| !matches!(driver.doing, Doing::Asking(..)));
+                let key = self.pools[*workshop].key + 1;
+                self.pools[*workshop] = Pool::new(key, self.capacity);
+            }
+            Event::Look { set } => self.forget_if_gone(*set),
+            Event::Somebody { workshop, .. } | Event::SomebodyCancels { workshop, .. }
+                if self.pools[*workshop].is_gone => {}
             Event::Somebody { workshop, id, seats } => {
                 let request = RequestId::parse(&format!("somebody-{id}")).unwrap();
                 let (seats, terms) = (Seats::stored(*seats).unwrap(), Terms::default());
@@ -207,7 +247,7 @@ impl World {
                 rule::look_at_the_clock(row, now_ms);
                 match rule::next(row, driver.has_asked) {
                     Next::Nothing => Doing::Over,
-                    Next::Settle => Doing::Settling(row.clone(), 0),
+                    Next::Settle => Doing::Settling(row.clone(), Vec::new()),
                     Next::Ask => {
                         driver.has_asked = true;
                         Doing::Asking(row.clone(), Vec::new())
@@ -217,43 +257,46 @@ impl World {
             Doing::Asking(row, mut said) => {
                 let line = &row.lines[said.len()];
                 let pool = pool_of(&line.workshop);
-                said.push(match row.state {
-                    SetState::Retaking => {
-                        let retake = |desk: &mut Desk<'_, MemoryBook>| decide::retake(desk, &id, row.round);
-                        rule::refusal_again(self.at_the_desk(pool, retake).unwrap())
-                    }
-                    _ => {
-                        let terms = Terms { hold: true, of_set: true, ..Terms::default() };
-                        let set_ends_at_ms = row.hold.then(|| rule::would_end_at(&row, &DEFAULTS));
-                        let ask =
-                            decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms, set_ends_at_ms };
-                        let request = |desk: &mut Desk<'_, MemoryBook>| decide::request(desk, &id, &ask);
-                        rule::refusal(self.at_the_desk(pool, request).unwrap())
-                    }
-                });
+                if self.pools[pool].is_gone {
+                    said.push(Some(Reason::WorkshopGone));
+                } else if row.state == SetState::Retaking {
+                    let retake = |desk: &mut Desk<'_, MemoryBook>| decide::retake(desk, &id, row.round);
+                    said.push(rule::refusal_again(self.at_the_desk(pool, retake).unwrap()));
+                } else {
+                    let terms = Terms { hold: true, of_set: true, ..Terms::default() };
+                    let set_ends_at_ms = row.hold.then(|| rule::would_end_at(&row, &DEFAULTS));
+                    let ask =
+                        decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms, set_ends_at_ms };
+                    let request = |desk: &mut Desk<'_, MemoryBook>| decide::request(desk, &id, &ask);
+                    said.push(rule::refusal(self.at_the_desk(pool, request).unwrap()));
+                    self.asked.insert((driver.set, pool), self.pools[pool].key);
+                }
                 match said.len() == row.lines.len() {
                     true => Doing::Deciding(rule::verdict(&row, said), row.round),
                     false => Doing::Asking(row, said),
                 }
             }
             Doing::Deciding(verdict, round) => {
-                let row = self.sets.get_mut(&driver.set).unwrap();
+                let row = self.sets.get_mut(&driver.set).expect("nobody forgets what is pending");
                 rule::look_at_the_clock(row, now_ms);
                 rule::decide(row, verdict, round, &DEFAULTS, now_ms);
                 Doing::Look
             }
-            Doing::Settling(row, told) => match row.lines.get(told) {
+            Doing::Settling(row, mut keys) => match row.lines.get(keys.len()) {
                 Some(line) => {
                     let settlement = rule::settlement(&row, line.seats).unwrap();
                     let pool = pool_of(&line.workshop);
-                    self.at_the_desk(pool, |desk| decide::settle(desk, &id, settlement)).unwrap();
-                    Doing::Settling(row, told + 1)
+                    let has_it = !self.pools[pool].is_gone
+                        && self.at_the_desk(pool, |desk| decide::settle(desk, &id, settlement)).unwrap();
+                    keys.push(has_it.then_some(WorkshopKey(self.pools[pool].key)));
+                    Doing::Settling(row, keys)
                 }
                 None => {
                     driver.has_asked = false;
-                    let now = self.sets.get_mut(&driver.set).unwrap();
-                    rule::look_at_the_clock(now, now_ms);
-                    rule::finish(now, row.state, row.round, &vec![None; row.lines.len()]);
+                    if let Some(now) = self.sets.get_mut(&driver.set) {
+                        rule::look_at_the_clock(now, now_ms);
+                        rule::finish(now, row.state, row.round, &keys);
+                    }
                     Doing::Look
                 }
             },
@@ -270,7 +313,7 @@ impl World {
             if let Some(line) = line.filter(|_| due.contains(&set_id(*set)))
                 && let Some(settlement) = rule::settlement(row, line.seats)
             {
-                let Pool { workshop, due, book } = &mut self.pools[pool];
+                let Pool { workshop, due, book, .. } = &mut self.pools[pool];
                 let (was, saw_expiry, defaults) = (*workshop, false, DEFAULTS);
                 let mut desk = Desk { workshop: was, due: *due, saw_expiry, book, defaults, now_ms };
                 decide::settle(&mut desk, &set_id(*set), settlement).unwrap();
@@ -299,12 +342,35 @@ impl World {
         }
     }
 
+    /// States of its lines, without those that went with their workshops.
     fn lines_of(&self, set: usize) -> Vec<Option<State>> {
         let line = |line: &crate::store::sets::SetLine| {
-            let booking = self.pools[pool_of(&line.workshop)].book.bookings.get(&set_id(set));
-            booking.map(|booking| booking.state)
+            let pool = &self.pools[pool_of(&line.workshop)];
+            let asked = self.asked.get(&(set, pool_of(&line.workshop))).copied();
+            let never_had_it = self.sets[&set].finished.then(|| line.key.map_or(0, |key| key.0));
+            if pool.is_gone || asked.or(never_had_it).is_some_and(|key| key != pool.key) {
+                return None;
+            }
+            Some(pool.book.bookings.get(&set_id(set)).map(|booking| booking.state))
         };
-        self.sets[&set].lines.iter().map(line).collect()
+        self.sets[&set].lines.iter().filter_map(line).collect()
+    }
+
+    /// Which lines are left, as the rest of the service finds out.
+    fn is_there(&self, line: &crate::store::sets::SetLine) -> bool {
+        let pool = &self.pools[pool_of(&line.workshop)];
+        !pool.is_gone && line.key == Some(WorkshopKey(pool.key))
+    }
+
+    fn forget_if_gone(&mut self, set: usize) {
+        let Some(row) = self.sets.get(&set) else { return };
+        let is_left = row.lines.iter().any(|line| self.is_there(line));
+        if !is_left && rule::may_be_forgotten(row, row.version) {
+            let lines = self.lines_of(set);
+            assert!(lines.iter().all(Option::is_none), "{row:?} is forgotten, and has {lines:?}");
+            self.sets.remove(&set);
+            self.asked.retain(|(of, _), _| *of != set);
+        }
     }
 
     /// What holds at every instant.
@@ -334,6 +400,11 @@ impl World {
     fn check_at_rest(&self) {
         for (set, row) in &self.sets {
             assert!(row.finished, "{row:?}");
+            // What `verify` asks for: whoever is said to have a line has it.
+            for line in row.lines.iter().filter(|line| self.is_there(line)) {
+                let pool = &self.pools[pool_of(&line.workshop)];
+                assert!(pool.book.attempts.contains_key(&set_id(*set)), "no {line:?} of {row:?}");
+            }
             for line in self.lines_of(*set) {
                 let fits = match row.state {
                     SetState::Pending | SetState::Retaking => false,
@@ -357,6 +428,7 @@ proptest! {
         for event in &events {
             world.take(event);
             world.check();
+            decided.retain(|set, _| world.sets.contains_key(set));
             for (set, row) in &world.sets {
                 let before = decided.insert(*set, row.state).unwrap_or(SetState::Pending);
                 let follows = match before {

@@ -120,6 +120,14 @@ impl BookingsStore for SqliteStore {
         Ok(select.query_row((workshop.0, holder.0, now_ms), |row| row.get(0))?)
     }
 
+    fn seats_waited_for(&mut self, workshop: WorkshopKey, holder: HolderKey) -> Result<i64, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT coalesce(sum(seats), 0) FROM bookings INDEXED BY bookings_by_holder
+             WHERE workshop_id = ?1 AND holder_id = ?2 AND taken = 0 AND place IS NOT NULL",
+        )?;
+        Ok(select.query_row((workshop.0, holder.0), |row| row.get(0))?)
+    }
+
     fn load_holders(&mut self, names: &[&str]) -> Result<Vec<Option<HolderKey>>, Error> {
         let mut select = self.connection.prepare_cached("SELECT holder_id FROM holders WHERE name = ?1")?;
         let load = |name: &&str| Ok(select.query_row([name], |row| row.get(0).map(HolderKey)).optional()?);
@@ -154,6 +162,31 @@ impl BookingsStore for SqliteStore {
                                ORDER BY offers_due_at_ms LIMIT ?2)",
         )?;
         let rows = select.query_map((now_ms, limit), |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn holding_workshops(
+        &mut self,
+        after: WorkshopKey,
+        now_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<(WorkshopKey, String, bool)>, Error> {
+        // From one to the next, over however many holds of each.
+        let mut select = self.connection.prepare_cached(
+            "WITH RECURSIVE holding (id, place) AS (
+               SELECT (SELECT min(workshop_id) FROM bookings INDEXED BY bookings_by_expiry
+                       WHERE expires_at_ms IS NOT NULL AND workshop_id > ?1), 1
+               UNION ALL
+               SELECT (SELECT min(workshop_id) FROM bookings INDEXED BY bookings_by_expiry
+                       WHERE expires_at_ms IS NOT NULL AND workshop_id > holding.id), place + 1
+               FROM holding WHERE id IS NOT NULL AND place < ?3)
+             SELECT id, name, EXISTS (
+               SELECT 1 FROM bookings WHERE workshop_id = id AND expires_at_ms IS NOT NULL AND expires_at_ms <= ?2)
+             FROM holding CROSS JOIN workshops ON workshop_id = id ORDER BY id",
+        )?;
+        let rows = select.query_map((after.0, now_ms, limit), |row| {
+            Ok((WorkshopKey(row.get(0)?), row.get(1)?, row.get(2)?))
+        })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -222,11 +255,13 @@ impl BookingsStore for SqliteStore {
             "SELECT {EVENT_COLUMNS} FROM events INDEXED BY events_by_booking
              WHERE workshop_id = ?1 AND booking_id =
                (SELECT booking_id FROM bookings WHERE workshop_id = ?1 AND request_id = ?2)
-             ORDER BY seq LIMIT ?3"
+             ORDER BY seq DESC LIMIT ?3"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         let rows = select.query_map((workshop.0, request, limit), event_from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut newest: Vec<Event> = rows.collect::<Result<_, _>>()?;
+        newest.reverse();
+        Ok(newest)
     }
 
     fn events(&mut self, workshop: WorkshopKey, after: i64, limit: u32) -> Result<Vec<Event>, Error> {
@@ -236,6 +271,13 @@ impl BookingsStore for SqliteStore {
         let mut select = self.connection.prepare_cached(&sql)?;
         let rows = select.query_map((workshop.0, after, limit), event_from_row)?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn are_there(&mut self, workshops: &[WorkshopKey]) -> Result<Vec<bool>, Error> {
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM workshops WHERE workshop_id = ?1)")?;
+        workshops.iter().map(|workshop| Ok(select.query_row([workshop.0], |row| row.get(0))?)).collect()
     }
 
     fn load_tombstones(&mut self, names: &[&str]) -> Result<Vec<Option<i64>>, Error> {
@@ -314,16 +356,23 @@ impl SqliteStore {
         let mut delete = self
             .connection
             .prepare_cached("DELETE FROM bookings WHERE workshop_id = ?1 AND request_id = ?2")?;
-        let mut forget = self.connection.prepare_cached(
-            "DELETE FROM holders WHERE holder_id = ?1
-             AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)
-             AND NOT EXISTS (SELECT 1 FROM sets WHERE holder_id = ?1)",
-        )?;
         for (request, holder) in &rows {
             delete.execute((dead, request))?;
-            forget.execute([holder])?;
+            self.forget_holder(*holder)?;
         }
         Ok(rows.len())
+    }
+
+    /// Removes a name that nothing stands behind any more.
+    pub(super) fn forget_holder(&self, holder: i64) -> Result<(), Error> {
+        self.connection
+            .prepare_cached(
+                "DELETE FROM holders WHERE holder_id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM bookings WHERE holder_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM sets WHERE holder_id = ?1)",
+            )?
+            .execute([holder])?;
+        Ok(())
     }
 }
 
@@ -364,6 +413,7 @@ fn listed_from_row(row: &Row<'_>) -> rusqlite::Result<Listed> {
         attempt: attempt_from_row(row, 0)?,
         booking: if has_booking { Some(booking_from_row(row, ATTEMPT_COLUMNS)?) } else { None },
         holder: row.get(ATTEMPT_COLUMNS + COLUMN_COUNT + 1)?,
+        skipped_for: None,
     })
 }
 

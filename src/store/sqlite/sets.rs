@@ -132,6 +132,28 @@ impl SetsStore for SqliteStore {
         Ok(names > 0)
     }
 
+    fn list_sets(&mut self, after: &str, limit: u32) -> Result<Vec<Arc<str>>, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT request_id FROM sets WHERE request_id > ?1 ORDER BY request_id LIMIT ?2",
+        )?;
+        let rows = select.query_map((after, limit), id_from_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn remove_set(&mut self, request: &str) -> Result<(), Error> {
+        let holder: Option<i64> = self
+            .connection
+            .prepare_cached("DELETE FROM sets WHERE request_id = ?1 RETURNING holder_id")?
+            .query_row([request], |row| row.get(0))
+            .optional()?
+            .flatten();
+        self.connection.prepare_cached("DELETE FROM set_lines WHERE request_id = ?1")?.execute([request])?;
+        match holder {
+            Some(holder) => self.forget_holder(holder),
+            None => Ok(()),
+        }
+    }
+
     fn next_set_due_at_ms(&mut self) -> Result<Option<i64>, Error> {
         let mut select = self
             .connection

@@ -251,6 +251,9 @@ pub fn a_holder_has_the_seats_that_it_has_now<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(store.seats_of_holder(keys[0], ada, 20).unwrap(), 1, "a hold that has ended counts no more");
     assert_eq!(store.seats_of_holder(keys[0], bob, 20).unwrap(), 16);
     assert_eq!(store.seats_of_holder(keys[1], bob, 20).unwrap(), 0);
+    assert_eq!(store.seats_waited_for(keys[0], ada).unwrap(), 8);
+    assert_eq!(store.seats_waited_for(keys[0], bob).unwrap(), 0);
+    assert_eq!(store.seats_waited_for(keys[1], ada).unwrap(), 0);
 }
 
 pub fn a_name_has_one_surrogate<S: Store>(open: &impl Fn() -> S) {
@@ -381,7 +384,7 @@ pub fn a_log_is_read_in_order_from_anywhere<S: Store>(open: &impl Fn() -> S) {
     assert_eq!(store.events(keys[0], 6, 99).unwrap(), []);
     let of_one = [log[1].clone(), log[3].clone(), log[5].clone()];
     assert_eq!(store.history(keys[0], "one", 99).unwrap(), of_one);
-    assert_eq!(store.history(keys[0], "one", 2).unwrap(), of_one[..2]);
+    assert_eq!(store.history(keys[0], "one", 2).unwrap(), of_one[1..], "the newest");
     assert_eq!(store.history(keys[0], "two", 99).unwrap(), [], "its first decision is all of its history");
 }
 
@@ -398,9 +401,11 @@ pub fn a_deleted_workshop_leaves_a_tombstone_and_nothing_else<S: Store>(open: &i
     decide(&mut store, keys[1], &[("adas", of_ada)]);
 
     assert_eq!(store.load_tombstones(&["gone", "stays"]).unwrap(), [None, None]);
+    assert_eq!(store.are_there(&keys).unwrap(), [true, true]);
     transact(&mut store, |store| store.delete_workshop(keys[0], "gone", NOW_MS + 7).unwrap());
     store.reopen().unwrap();
     assert_eq!(store.load_workshops(&["gone"]).unwrap(), [None]);
+    assert_eq!(store.are_there(&[keys[1], keys[0]]).unwrap(), [true, false]);
     assert_eq!(store.load_tombstones(&["stays", "gone"]).unwrap(), [None, Some(NOW_MS + 7)]);
     let mut chunks = 0;
     while transact(&mut store, |store| store.sweep_workshops(6).unwrap()) {
@@ -439,4 +444,23 @@ pub fn tombstones_can_all_be_taken_away<S: Store>(open: &impl Fn() -> S) {
     assert!(transact(&mut store, |store| store.remove_tombstones(2).unwrap()));
     assert!(!transact(&mut store, |store| store.remove_tombstones(2).unwrap()));
     assert_eq!(left(&mut store), 0);
+}
+
+pub fn each_workshop_with_holds_has_its_turn<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    let keys = create(&mut store, &["a", "b", "c", "d", "none"]);
+    let ids: Vec<String> = (0..20).map(|n| format!("held-{n:02}")).collect();
+    let many: Vec<_> = ids.iter().map(|id| (id.as_str(), held(1, 10))).collect();
+    save_committed(&mut store, keys[0], &many);
+    for (key, ends_at_ms) in [(keys[1], 30), (keys[2], 20), (keys[3], 15)] {
+        save_committed(&mut store, key, &[("held", held(1, ends_at_ms)), ("never", of(State::Held, 1))]);
+    }
+    let row = |place: usize, name: &str, is_due| (keys[place], name.to_owned(), is_due);
+    let first = WorkshopKey(i64::MIN);
+    let all = [row(0, "a", true), row(1, "b", false), row(2, "c", true), row(3, "d", true)];
+    assert_eq!(store.holding_workshops(first, 20, 9).unwrap(), all);
+    assert_eq!(store.holding_workshops(first, 20, 2).unwrap(), all[..2]);
+    assert_eq!(store.holding_workshops(keys[1], 20, 2).unwrap(), all[2..]);
+    assert_eq!(store.holding_workshops(keys[3], 20, 2).unwrap(), []);
+    assert!(store.holding_workshops(first, 9, 9).unwrap().iter().all(|(_, _, is_due)| !is_due));
 }

@@ -53,7 +53,7 @@ macro_rules! store_conforms {
             conforms!(for_sets, $new_place, sets:
                 a_set_is_kept_as_decided, a_set_that_changed_meanwhile_is_a_conflict,
                 sets_that_are_to_be_gone_on_with_are_found, a_line_of_a_set_is_one_and_has_no_end,
-                a_holder_stays_as_long_as_a_set_names_it);
+                a_holder_stays_as_long_as_a_set_names_it, a_set_that_is_removed_leaves_nothing);
             conforms!(for_bookings, $new_place, bookings:
                 a_life_is_kept_as_saved,
                 seats_are_due_after_one_time_and_up_to_another,
@@ -63,6 +63,7 @@ macro_rules! store_conforms {
                 a_holder_has_the_seats_that_it_has_now,
                 a_name_has_one_surrogate,
                 what_is_due_next_is_known_over_all_workshops,
+                each_workshop_with_holds_has_its_turn,
                 workshops_are_listed_by_name_a_page_at_a_time,
                 requests_are_listed_by_id_as_they_are_at_a_time,
                 a_log_is_read_in_order_from_anywhere,

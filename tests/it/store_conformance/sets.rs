@@ -166,3 +166,28 @@ pub fn a_holder_stays_as_long_as_a_set_names_it<S: Store>(open: &impl Fn() -> S)
     store.commit(0).unwrap();
     assert_eq!(store.holder_name(holders[0]).unwrap().as_deref(), Some("ada"));
 }
+
+pub fn a_set_that_is_removed_leaves_nothing<S: Store>(open: &impl Fn() -> S) {
+    let mut store = open();
+    store.begin().unwrap();
+    let holders = store.create_holders(&["ada", "bob"]).unwrap();
+    store.commit(0).unwrap();
+    for (id, holder) in [("a", holders[0]), ("b", holders[1]), ("c", holders[1])] {
+        let row = SetRow { holder: Some(holder), ..set(SetState::Confirmed) };
+        assert_eq!(save(&mut store, id, None, &row), Saved::Done);
+    }
+    let found = |ids: Vec<std::sync::Arc<str>>| ids.iter().map(|id| id.to_string()).collect::<Vec<_>>();
+    assert_eq!(found(store.list_sets("", 2).unwrap()), ["a", "b"]);
+    assert_eq!(found(store.list_sets("b", 2).unwrap()), ["c"]);
+    store.begin().unwrap();
+    for id in ["a", "b", "none"] {
+        store.remove_set(id).unwrap();
+    }
+    store.commit(0).unwrap();
+    assert_eq!(found(store.list_sets("", 9).unwrap()), ["c"]);
+    assert_eq!(store.load_holders(&["ada", "bob"]).unwrap(), [None, Some(holders[1])]);
+    // Its lines, too: the same id is new.
+    let row = SetRow { holder: None, ..set(SetState::Pending) };
+    assert_eq!(save(&mut store, "a", None, &row), Saved::Done);
+    assert_eq!(load(&mut store, "a"), Some(row));
+}
