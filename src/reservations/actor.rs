@@ -349,7 +349,7 @@ impl ReservationActors {
         now_ms: i64,
     ) -> Result<Option<Swept>, Error> {
         let rows_are_left = store.sweep_workshops(self.defaults.chunk)?;
-        let names = self.to_be_swept(store, now_ms)?;
+        let names = self.next_to_sweep(store, now_ms)?;
         if !names.is_empty() {
             let mut batch = Batch::load_named(self, store, &names)?;
             batch.sweep(self, store, self.defaults.chunk, now_ms)?;
@@ -365,7 +365,7 @@ impl ReservationActors {
 
     /// Each in its turn, so that who waits in one workshop does not wait for all that ended in another one before; and
     /// then those where most is to be done.
-    fn to_be_swept<S: BookingsStore>(
+    fn next_to_sweep<S: BookingsStore>(
         &mut self,
         store: &mut S,
         now_ms: i64,

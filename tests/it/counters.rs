@@ -60,8 +60,13 @@ async fn a_counter_adds_up_and_is_no_item() {
     assert_eq!((client.exact("post").await, client.rolled_up("post").await), (1, 1));
     for window in ["1h", "all"] {
         let ranked = client.get(&format!("/trending?window={window}")).await.json["items"].clone();
-        let names: Vec<_> = ranked.as_array().unwrap().iter().map(|item| item["item"].as_str().unwrap()).collect();
-        assert_eq!((names, &ranked[0]["total"]), (vec!["post"], &json!(1)), "{window}: counters are ranked nowhere");
+        let names: Vec<_> =
+            ranked.as_array().unwrap().iter().map(|item| item["item"].as_str().unwrap()).collect();
+        assert_eq!(
+            (names, &ranked[0]["total"]),
+            (vec!["post"], &json!(1)),
+            "{window}: counters are ranked nowhere"
+        );
     }
     assert_eq!(client.delete("/likes/post").await.json["deleted"], true);
     assert_eq!((client.exact("post").await, exact(client, "post").await), (0, 8));

@@ -193,9 +193,7 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         ("/reservations", _) => {
             &["201", "400", "401", "403", "404", "408", "409", "410", "413", "422", "503", "507"]
         }
-        ("/reservations/{requestId}/cancel", _) => {
-            &["200", "400", "401", "403", "404", "409", "503", "507"]
-        }
+        ("/reservations/{requestId}/cancel", _) => &["200", "400", "401", "403", "404", "409", "503", "507"],
         ("/reservations/{requestId}/confirm" | "/reservations/{requestId}/extend", _) => {
             &["200", "400", "401", "403", "404", "408", "409", "413", "503", "507"]
         }

@@ -218,7 +218,7 @@ impl Naive {
             return None;
         }
         let live = |request: &Request| request.state.takes_seats() || request.state == State::Waiting;
-        let old = old.and_then(|old| Some((old, self.requests[&old].clone()))).filter(|(_, old)| live(old));
+        let old = old.map(|old| (old, self.requests[&old].clone())).filter(|(_, old)| live(old));
         let given_up = old.as_ref().map_or(0, |(_, old)| old.taken());
         let own = old.as_ref().map(|(_, old)| old);
         let own = own.filter(|old| holder.is_some() && old.ask.terms.holder == holder);
