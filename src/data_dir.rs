@@ -2,7 +2,10 @@
 //!
 //! The manifest holds what the stored data depends on. Users were placed by a hash over so many shards,
 //! and shards and workshops over so many partitions: with other numbers they would be looked for in the
-//! wrong place, so other numbers are refused.
+//! wrong place, so other numbers are refused, unless the data is moved first. A move writes a whole new set of files, a
+//! [`generation`], and the manifest says which one holds.
+
+pub(crate) mod generation;
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -36,6 +39,13 @@ pub struct Manifest {
     pub hash: String,
     /// Whether all files have been created. From then on a missing one is a loss and not a beginning.
     pub complete: bool,
+    /// Which set of files holds: 0 lies in the directory itself, n in `generation-n` below it. Grows with each move.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub generation: u32,
+}
+
+fn is_first(generation: &u32) -> bool {
+    *generation == 0
 }
 
 /// A data directory that this process alone may write to, until it is dropped.
@@ -55,12 +65,15 @@ pub enum Error {
     InUse(String),
     /// Another number than the stored data was placed by.
     #[error(
-        "{setting} is {wanted}, but {path} was created with {stored}: its data would be misplaced. \
-         Leave {setting} out to use what is stored, or use another data directory"
+        "{setting} is {wanted}, but the data in {path} is placed by {stored}: it would be misplaced. Leave {setting} out \
+         to use what is stored, or have the data moved: at the start with storage.move_on_start = true, or ahead of it \
+         with `headcount reshard --{flag} {wanted}`"
     )]
     Misplaced {
         /// The setting.
         setting: &'static str,
+        /// The flag of `headcount reshard` for it.
+        flag: &'static str,
         /// What the settings say.
         wanted: u32,
         /// What the manifest says.
@@ -90,6 +103,9 @@ pub enum Error {
          An empty file in its place would forget what was answered"
     )]
     Lost(String, String),
+    /// A backup, which is to stay what it is.
+    #[error("{0} is a backup: `headcount restore {0} --data-dir DIR` makes a data directory of it")]
+    Backup(String),
     /// No data directory, where one must be.
     #[error("{0} is no data directory: it has no manifest.json")]
     Absent(String),
@@ -110,8 +126,22 @@ impl DataDir {
     /// # Errors
     /// See [`Error`].
     pub fn open(path: &Path, shards: Option<u32>, partitions: Option<u32>) -> Result<Self, Error> {
+        let data = Self::open_as_placed(path, shards, partitions)?;
+        data.refuse_misplaced(shards, partitions)?;
+        Ok(data)
+    }
+
+    /// The same, whatever numbers the data is placed by; a new directory is created with the given ones. What a move
+    /// left unfinished, or behind, is removed.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn open_as_placed(path: &Path, shards: Option<u32>, partitions: Option<u32>) -> Result<Self, Error> {
         fs::create_dir_all(path).map_err(|source| io_error(path, source))?;
         let lock = lock(path)?;
+        if path.join(BACKUP).exists() {
+            return Err(Error::Backup(path.display().to_string()));
+        }
         let manifest = match Manifest::read(path)? {
             Some(manifest) => manifest,
             None => Manifest::create(
@@ -120,11 +150,28 @@ impl DataDir {
                 partitions.unwrap_or(DEFAULT_PARTITIONS),
             )?,
         };
-        manifest.refuse_other("likes.shards", shards, manifest.shards, path)?;
-        manifest.refuse_other("storage.partitions", partitions, manifest.partitions, path)?;
         let data = Self { path: path.to_owned(), manifest, _lock: lock };
         data.refuse_lost_files()?;
+        data.clear_other_generations()?;
         Ok(data)
+    }
+
+    /// Refuses other numbers than the data is placed by; `None` means what is stored.
+    ///
+    /// # Errors
+    /// [`Error::Misplaced`].
+    pub fn refuse_misplaced(&self, shards: Option<u32>, partitions: Option<u32>) -> Result<(), Error> {
+        let Manifest { shards: stored_shards, partitions: stored_partitions, .. } = self.manifest;
+        for (setting, flag, wanted, stored) in [
+            ("likes.shards", "shards", shards, stored_shards),
+            ("storage.partitions", "partitions", partitions, stored_partitions),
+        ] {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != stored) {
+                let path = self.path.display().to_string();
+                return Err(Error::Misplaced { setting, flag, wanted, stored, path });
+            }
+        }
+        Ok(())
     }
 
     fn refuse_lost_files(&self) -> Result<(), Error> {
@@ -156,32 +203,49 @@ impl DataDir {
         &self.manifest
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A partition's file.
     #[must_use]
     pub fn partition_file(&self, partition: u32) -> PathBuf {
-        partition_file(&self.path, partition)
+        self.manifest.partition_file(&self.path, partition)
     }
 
     /// The summary's file.
     #[must_use]
     pub fn summary_file(&self) -> PathBuf {
-        summary_file(&self.path)
+        self.manifest.summary_file(&self.path)
     }
 }
 
-/// A partition's file in a data directory.
-#[must_use]
-pub fn partition_file(path: &Path, partition: u32) -> PathBuf {
-    path.join(format!("partition-{partition:03}.db"))
-}
-
-/// The summary's file in a data directory.
-#[must_use]
-pub fn summary_file(path: &Path) -> PathBuf {
-    path.join("summary.db")
-}
+/// What makes a directory a backup: see [`admin::backup`](crate::admin::backup).
+pub const BACKUP: &str = "backup.json";
+/// What a directory has in which a restoration is not finished.
+pub const RESTORING: &str = "RESTORING";
 
 impl Manifest {
+    /// Where the files are that hold, in a data directory with this manifest.
+    #[must_use]
+    pub fn files_dir(&self, path: &Path) -> PathBuf {
+        generation::files_dir(path, self.generation)
+    }
+
+    /// A partition's file, in a data directory with this manifest.
+    #[must_use]
+    pub fn partition_file(&self, path: &Path, partition: u32) -> PathBuf {
+        self.files_dir(path).join(format!("partition-{partition:03}.db"))
+    }
+
+    /// The summary's file, in a data directory with this manifest.
+    #[must_use]
+    pub fn summary_file(&self, path: &Path) -> PathBuf {
+        self.files_dir(path).join("summary.db")
+    }
+
     /// Reads a directory's manifest; `None` if it has none.
     ///
     /// # Errors
@@ -218,20 +282,25 @@ impl Manifest {
     }
 
     fn create(path: &Path, shards: u32, partitions: u32) -> Result<Self, Error> {
-        if partition_file(path, 0).exists() {
+        let data_id = random_id().map_err(|source| io_error(path, source))?;
+        let hash = HASH.to_owned();
+        let manifest =
+            Self { format: FORMAT, data_id, shards, partitions, hash, complete: false, generation: 0 };
+        let is_used = manifest.partition_file(path, 0).exists() || generation::any(path);
+        if is_used || path.join(RESTORING).exists() {
             let why = "there are partition files but no manifest; restore it, or use another data directory";
             let path = manifest_file(path).display().to_string();
             return Err(Error::Manifest { path, why: why.to_owned() });
         }
-        let data_id = random_id().map_err(|source| io_error(path, source))?;
-        let hash = HASH.to_owned();
-        let manifest = Self { format: FORMAT, data_id, shards, partitions, hash, complete: false };
         manifest.write(path).map_err(|source| io_error(&manifest_file(path), source))?;
         Ok(manifest)
     }
 
     /// All of it or nothing: written beside, synced, renamed, and the directory synced.
-    fn write(&self, path: &Path) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let beside = path.join("manifest.json.new");
         let mut file = File::create(&beside)?;
         file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
@@ -240,28 +309,17 @@ impl Manifest {
         fs::rename(&beside, manifest_file(path))?;
         File::open(path)?.sync_all()
     }
-
-    fn refuse_other(
-        &self,
-        setting: &'static str,
-        wanted: Option<u32>,
-        stored: u32,
-        path: &Path,
-    ) -> Result<(), Error> {
-        match wanted {
-            Some(wanted) if wanted != stored => {
-                Err(Error::Misplaced { setting, wanted, stored, path: path.display().to_string() })
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 fn manifest_file(path: &Path) -> PathBuf {
     path.join("manifest.json")
 }
 
-fn lock(path: &Path) -> Result<File, Error> {
+/// Takes a directory for this process alone, until the file is closed.
+///
+/// # Errors
+/// [`Error::InUse`], or the operating system's.
+pub fn lock(path: &Path) -> Result<File, Error> {
     let file = path.join("LOCK");
     let lock = File::options().create(true).truncate(false).write(true).open(&file);
     let lock = lock.map_err(|source| io_error(&file, source))?;

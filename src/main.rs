@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use headcount::admin::backup::{BackupOptions, RestoreOptions};
+use headcount::admin::reshard::Layout;
+use headcount::admin::space::Space;
 use headcount::config::{self, Config, FileChoice, Flag, Loaded};
+use headcount::data_dir::{DataDir, Manifest};
 use headcount::http::auth::new_key;
 use headcount::likes::rollup::schedule;
 use headcount::partition::Workers;
@@ -31,6 +35,12 @@ enum Command {
     Serve(Serve),
     /// Audit a data directory, beside the running service or without it; exit 1 if something is wrong
     Verify(admin::verify::Options),
+    /// Move the data to another number of shards or partitions, while no service runs on it
+    Reshard(admin::reshard::Options),
+    /// Have a running service write a backup, through its admin API; a key comes from HEADCOUNT_API_KEY
+    Backup(BackupOptions),
+    /// Make a data directory of a backup
+    Restore(RestoreOptions),
     /// Check the settings and say where they come from, without serving
     CheckConfig {
         /// The settings file [default: config/headcount.toml if it exists]
@@ -69,6 +79,9 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Reshard(options) => reshard(options),
+        Command::Backup(options) => backup(options),
+        Command::Restore(options) => restore(options),
         Command::CheckConfig { config } => check_config(config),
         Command::NewKey { name } => print_new_key(&name),
     };
@@ -104,6 +117,72 @@ fn verify(options: admin::verify::Options) -> Result<ExitCode, Failure> {
         None => load(None, &[])?.config.storage.data_dir,
     };
     Ok(admin::verify::command(&data_dir, options.deleted))
+}
+
+/// Prints what it would take, or does it.
+fn reshard(options: admin::reshard::Options) -> Result<(), Failure> {
+    let mut config = load(options.config, &[])?.config;
+    if let Some(data_dir) = options.data_dir {
+        config.storage.data_dir = data_dir;
+    }
+    let path = config.storage.data_dir.clone();
+    let manifest =
+        Manifest::read(&path)?.ok_or_else(|| format!("{} is no data directory", path.display()))?;
+    let to = Layout {
+        shards: options.shards.unwrap_or(manifest.shards),
+        partitions: options.partitions.unwrap_or(manifest.partitions),
+    };
+    if options.dry_run {
+        let estimate = admin::reshard::estimate(&config, &path, to)?;
+        print!("{estimate}");
+        if estimate.is_short() {
+            return Err("no room for the move; nothing was changed".into());
+        }
+        println!("dry run: nothing was changed");
+        return Ok(());
+    }
+    let mut data = DataDir::open_as_placed(&path, None, None)?;
+    let mut bar = admin::reshard::Bar::default();
+    let mut tell = |progress: &admin::reshard::Progress| bar.show(progress);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let moved = runtime.block_on(server::reshard(&config, &mut data, to, &mut tell));
+    bar.end();
+    let moved = moved?;
+    println!(
+        "moved {} rows in {:.1} s: from {} shards on {} partitions to {} on {}",
+        moved.rows,
+        moved.took.as_secs_f64(),
+        manifest.shards,
+        manifest.partitions,
+        to.shards,
+        to.partitions
+    );
+    Ok(())
+}
+
+fn backup(options: BackupOptions) -> Result<(), Failure> {
+    let address = match options.admin {
+        Some(address) => address,
+        None => load(options.config, &[])?.config.server.admin_listen,
+    };
+    let key = std::env::var("HEADCOUNT_API_KEY").ok();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let taken = runtime.block_on(admin::backup::ask(address, key.as_deref(), &options.dir))?;
+    println!("{taken}");
+    Ok(())
+}
+
+fn restore(options: RestoreOptions) -> Result<(), Failure> {
+    let config = load(None, &[])?.config;
+    let target = options.data_dir.unwrap_or_else(|| config.storage.data_dir.clone());
+    let restored = admin::backup::restore(&options.backup, &target, &Space::of(&config))?;
+    println!(
+        "restored {} bytes into {}, as they were at {} ms since 1970",
+        restored.bytes,
+        target.display(),
+        restored.taken_at_ms
+    );
+    Ok(())
 }
 
 /// Files left for everything that is no connection.

@@ -44,6 +44,11 @@ const ROLLUP_SECONDS: &str = "headcount_rollup_seconds";
 const ROLLUP_ITEMS: &str = "headcount_rollup_changed_items_total";
 const ROLLUP_LAG: &str = "headcount_rollup_lag_seconds";
 const ROLLUP_FAILURES: &str = "headcount_rollup_failures_total";
+const BACKUP_TIME: &str = "headcount_backup_last_time_seconds";
+const BACKUP_SECONDS: &str = "headcount_backup_last_seconds";
+const BACKUP_HELD: &str = "headcount_backup_last_held_seconds";
+const BACKUP_BYTES: &str = "headcount_backup_last_bytes";
+const BACKUP_FAILURES: &str = "headcount_backup_failures_total";
 const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
 const LIVE_LISTENERS: &str = "headcount_likes_listeners";
 const LIVE_EVENTS: &str = "headcount_likes_events_total";
@@ -116,6 +121,15 @@ fn describe() {
     describe_counter!(ROLLUP_ITEMS, Unit::Count, "Item totals stored by the roll-up.");
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
     describe_counter!(ROLLUP_FAILURES, Unit::Count, "Roll-up runs that did not finish.");
+    describe_gauge!(
+        BACKUP_TIME,
+        Unit::Seconds,
+        "When the last backup was taken, since 1970; 0: none since the start."
+    );
+    describe_gauge!(BACKUP_SECONDS, Unit::Seconds, "How long the last backup took.");
+    describe_gauge!(BACKUP_HELD, Unit::Seconds, "How long the partitions stood still for the last backup.");
+    describe_gauge!(BACKUP_BYTES, Unit::Bytes, "Bytes of the last backup.");
+    describe_counter!(BACKUP_FAILURES, Unit::Count, "Backups that were begun and not finished.");
     describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
     describe_gauge!(LIVE_LISTENERS, Unit::Count, "Open streams of live totals.");
     describe_counter!(LIVE_EVENTS, Unit::Count, "Events that streams of live totals took.");
@@ -455,6 +469,40 @@ impl RollupMetrics {
     pub fn ran(&self, changed_items: usize, took: Duration) {
         self.seconds.record(took.as_secs_f64());
         self.changed_items.increment(changed_items as u64);
+    }
+}
+
+/// The backups'.
+#[derive(Debug)]
+pub struct BackupMetrics {
+    time: Gauge,
+    seconds: Gauge,
+    held: Gauge,
+    bytes: Gauge,
+    /// Those that were not finished.
+    pub failed: Counter,
+}
+
+impl Default for BackupMetrics {
+    fn default() -> Self {
+        Self {
+            time: gauge!(BACKUP_TIME),
+            seconds: gauge!(BACKUP_SECONDS),
+            held: gauge!(BACKUP_HELD),
+            bytes: gauge!(BACKUP_BYTES),
+            failed: counter!(BACKUP_FAILURES),
+        }
+    }
+}
+
+impl BackupMetrics {
+    /// Records a finished one.
+    #[expect(clippy::cast_precision_loss, reason = "bytes and milliseconds are far below 2^52")]
+    pub fn taken(&self, at_ms: i64, took: Duration, held: Duration, bytes: u64) {
+        self.time.set(at_ms as f64 / 1000.0);
+        self.seconds.set(took.as_secs_f64());
+        self.held.set(held.as_secs_f64());
+        self.bytes.set(bytes as f64);
     }
 }
 

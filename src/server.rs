@@ -1,11 +1,12 @@
 //! The wiring: what starts, in which order, and how it stops.
 //!
-//! Start: bind, lock and read the data directory, open the stores, spawn the partitions, start the
-//! roll-up, the sweepers and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
+//! Start: bind, lock and read the data directory, move its data if that is asked for, open the stores, spawn the partitions,
+//! start the roll-up, the sweepers and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
 //! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
 
 mod partitions;
 mod removal;
+mod reshard;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing_appender::non_blocking::ErrorCounter;
 
+use crate::admin::backup::Backups;
 use crate::config::{Config, RoomHistory};
 use crate::data_dir::{self, DataDir};
 use crate::engine::Command;
@@ -43,6 +45,7 @@ use crate::store::sqlite::summary::SqliteSummary;
 use crate::usage::stored::Measured;
 
 pub use partitions::Partitions;
+pub use reshard::reshard;
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +74,9 @@ pub enum Error {
         /// What `confirm` says.
         found: String,
     },
+    /// Its data cannot be moved.
+    #[error(transparent)]
+    Move(#[from] crate::admin::reshard::Error),
     /// A file in it.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -124,8 +130,10 @@ pub struct Running {
 pub async fn start(config: &Config, process: Process) -> Result<Running, Error> {
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
-    let mut data = DataDir::open(&config.storage.data_dir, config.likes.shards, config.storage.partitions)?;
+    let placed = (config.likes.shards, config.storage.partitions);
+    let mut data = DataDir::open_as_placed(&config.storage.data_dir, placed.0, placed.1)?;
     removal::check_confirmed(config, data.manifest())?;
+    reshard::place(config, &mut data).await?;
     let data_id = data.manifest().data_id.clone();
     let mut summary_store = SqliteSummary::open(&data.summary_file(), &data_id, &config.sqlite)?;
     removal::from_summary(config, &mut summary_store)?;
@@ -135,12 +143,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let progress = summary_store.progress(manifest.shards)?;
     let patience = Duration::from_millis(config.server.request_timeout_ms);
     let summary = Summary::new(summary_store.reader()?, config.rollup.cache_items, &progress, patience);
-    let kept = Kept {
-        minutes: config.rollup.history_minutes,
-        hours: config.rollup.history_hours,
-        days: config.rollup.history_days,
-        ranked: config.rollup.trending_items,
-    };
+    let kept = kept(config);
     let past = Past::new(summary_store.reader()?, summary.clone(), kept, patience)?;
     let stop_rollup = CancellationToken::new();
     let start = rollup::Start {
@@ -172,6 +175,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let recorder = (config.rooms.history == RoomHistory::Durable).then(|| partitions.recorder.clone());
     let usage = partitions.usage.clone();
     let rooms = Rooms::start(config.into(), clock.clone(), recorder, Arc::clone(&usage.rooms), &draining);
+    let backups = Backups::new(config, &data, partitions.holds(), clock.clone(), draining.clone());
     let directory = config.storage.data_dir.clone();
     let stored = Measured::new(&data, directory, config.storage.usage_age_ms, clock.clone());
     let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
@@ -196,6 +200,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         routes: Routes::new(&usage),
         usage,
         stored,
+        backups,
         metrics: process.metrics,
         log_dropped: process.log_dropped,
         #[cfg(debug_assertions)]
@@ -249,6 +254,16 @@ impl Running {
         self.stop_sweeper.cancel();
         self.sweeper.wait().await;
         self.partitions.stop().await;
+    }
+}
+
+/// How much of the past the roll-up keeps.
+fn kept(config: &Config) -> Kept {
+    Kept {
+        minutes: config.rollup.history_minutes,
+        hours: config.rollup.history_hours,
+        days: config.rollup.history_days,
+        ranked: config.rollup.trending_items,
     }
 }
 

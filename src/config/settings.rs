@@ -2,6 +2,7 @@
 //! changed together.
 
 mod auth;
+mod backup;
 mod counts;
 mod engine;
 mod faults;
@@ -14,6 +15,7 @@ mod storage;
 use serde::{Deserialize, Serialize};
 
 pub use auth::{ApiKey, Auth, KeyDigest, NotADigest, Scope};
+pub use backup::Backup;
 pub use counts::{Bulk, Counters, Likes, Reservations, Rollup};
 pub use engine::{Actors, Batch, Clock, Mailbox};
 #[cfg(debug_assertions)]
@@ -36,6 +38,8 @@ pub struct Config {
     pub server: Server,
     /// Where the data is, and in how many files.
     pub storage: Storage,
+    /// Copies of the data.
+    pub backup: Backup,
     /// How each partition's SQLite file is driven.
     pub sqlite: Sqlite,
     /// How many decisions share one commit.
@@ -73,6 +77,7 @@ impl Config {
     pub(crate) const RULE: Rule = Rule::Section(&[
         ("server", Rule::Section(Server::KEYS)),
         ("storage", Rule::Section(Storage::KEYS)),
+        ("backup", Rule::Section(Backup::KEYS)),
         ("sqlite", Rule::Section(Sqlite::KEYS)),
         ("batch", Rule::Section(Batch::KEYS)),
         ("mailbox", Rule::Section(Mailbox::KEYS)),

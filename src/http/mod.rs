@@ -4,11 +4,12 @@
 //! request into types; [`likes`], [`batch`] (many of them at once), [`counters`], [`reservations`] (asking for seats),
 //! [`changes`] (what becomes of them), [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`],
 //! [`events`], [`live_totals`], [`history`] and [`rooms`]
-//! ask a feature and word its answer; [`usage`] tells what it cost; [`problem`] words every error; [`takeover`]
+//! ask a feature and word its answer; [`usage`] tells what it cost; [`backup`] has all of it copied; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
 pub mod auth;
+mod backup;
 mod batch;
 mod beyond;
 mod body;

@@ -20,9 +20,10 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    batch, bookings, changes, counters, deleted, events, health, history, likes, live_totals, noop, openapi,
-    path, reservations, rooms, sets, usage, workshops,
+    backup, batch, bookings, changes, counters, deleted, events, health, history, likes, live_totals, noop,
+    openapi, path, reservations, rooms, sets, usage, workshops,
 };
+use crate::admin::backup::Backups;
 use crate::config::{Config, Namespaces};
 use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{Rollup, Summary};
@@ -71,6 +72,8 @@ pub struct Shared {
     pub usage: Usage,
     /// Bytes stored.
     pub stored: Measured,
+    /// Copies of all of it.
+    pub backups: Backups,
     /// Metrics by route.
     pub routes: Routes,
     /// Where `/metrics` comes from.
@@ -262,7 +265,8 @@ pub fn admin(app: &App) -> Router {
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(metrics))
-        .route("/usage", get(usage::usage));
+        .route("/usage", get(usage::usage))
+        .route("/backup", axum::routing::post(backup::take));
     #[cfg(debug_assertions)]
     let router = match app.clock_control {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),

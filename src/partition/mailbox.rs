@@ -62,6 +62,8 @@ struct Queues<C> {
     waiting: usize,
     /// The partition's thread sleeps until so many wait; 0 while it is awake.
     wake_at: usize,
+    /// Somebody wants the partition's thread to look up.
+    interrupted: bool,
     closed: bool,
 }
 
@@ -77,6 +79,7 @@ impl<C> Mailbox<C> {
             spare: Vec::new(),
             waiting: 0,
             wake_at: 0,
+            interrupted: false,
             closed: false,
         };
         Self { queues: Mutex::new(queues), arrived: Condvar::new(), capacity, actor_capacity, gather }
@@ -123,6 +126,7 @@ impl<C> Mailbox<C> {
         patience: Duration,
     ) -> Drained {
         let mut queues = self.sleep(self.lock(), 1, patience, || false);
+        queues.interrupted = false;
         if queues.waiting == 0 {
             return if queues.closed { Drained::Closed } else { Drained::Idle };
         }
@@ -142,7 +146,8 @@ impl<C> Mailbox<C> {
         at_most: Duration,
         or: impl Fn() -> bool,
     ) -> MutexGuard<'a, Queues<C>> {
-        let sleeps = |queues: &Queues<C>| queues.waiting < commands && !queues.closed && !or();
+        let sleeps =
+            |queues: &Queues<C>| queues.waiting < commands && !queues.closed && !queues.interrupted && !or();
         if at_most.is_zero() || !sleeps(&queues) {
             return queues;
         }
@@ -170,6 +175,12 @@ impl<C> Mailbox<C> {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.lock().waiting
+    }
+
+    /// Ends a sleep of [`Mailbox::drain`], now or the next one, whatever waits.
+    pub fn interrupt(&self) {
+        self.lock().interrupted = true;
+        self.arrived.notify_one();
     }
 
     /// Takes no further command.
@@ -354,6 +365,15 @@ mod tests {
         let mailbox = gathering(&workers, 10);
         push(&mailbox, 1, 0).unwrap();
         assert_eq!(drain_meanwhile(&mailbox, || mailbox.close()), vec![0]);
+    }
+
+    #[test]
+    fn an_interrupt_ends_one_sleep() {
+        let mailbox = mailbox_of(10, 10);
+        mailbox.interrupt();
+        let drained = mailbox.drain(&mut Vec::new(), 10, 10, Duration::from_secs(3_600));
+        assert_eq!(drained, Drained::Idle);
+        assert!(!mailbox.lock().interrupted);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! knows neither likes nor seats; what runs on it is a [`Workload`].
 
 pub mod clock;
+pub mod hold;
 pub mod mailbox;
 pub mod reply;
 pub mod resident;
@@ -162,6 +163,7 @@ pub struct Handle<C> {
     /// How long a command may wait before it is dropped undecided.
     deadline: std::time::Duration,
     overloads: metrics::Counter,
+    holds: hold::Slot,
 }
 
 impl<C> Clone for Handle<C> {
@@ -171,6 +173,7 @@ impl<C> Clone for Handle<C> {
             health: self.health.clone(),
             deadline: self.deadline,
             overloads: self.overloads.clone(),
+            holds: self.holds.clone(),
         }
     }
 }

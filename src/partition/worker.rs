@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use super::hold::Slot;
 use super::mailbox::{Drained, Gather, Waiting};
 use super::syncer::{self, Committed, ToSync};
 use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
@@ -74,11 +75,13 @@ pub fn spawn<W: Workload>(
     }
     let health = Health::default();
     let metrics = PartitionMetrics::new(index);
+    let holds = Slot::default();
     let handle = Handle {
         mailbox: Arc::clone(&mailbox),
         health: health.clone(),
         deadline: limits.deadline,
         overloads: metrics.overloads.clone(),
+        holds: holds.clone(),
     };
     let (committed, mut to_release) = mpsc::channel::<Vec<W::Command>>(OPEN_GATES);
     let gate = tokio::spawn(async move {
@@ -88,7 +91,8 @@ pub fn spawn<W: Workload>(
     });
     let syncer = workload.syncer().map_err(std::io::Error::other)?;
     let to_sync = syncer::spawn(index, syncer, committed.clone(), metrics.commit_seconds.clone())?;
-    let worker = Worker { index, workload, limits, clock, mailbox, health, metrics, to_sync, committed };
+    let worker =
+        Worker { index, workload, limits, clock, mailbox, health, metrics, to_sync, committed, holds };
     worker.health.set(true);
     let thread =
         std::thread::Builder::new().name(format!("partition-{index}")).spawn(move || worker.run())?;
@@ -118,6 +122,7 @@ struct Worker<W: Workload> {
     /// Where replies go once they are durable: a task of the runtime that waits for them, so that one wake-up
     /// a batch crosses the threads instead of one a reply.
     committed: mpsc::Sender<Vec<W::Command>>,
+    holds: Slot,
 }
 
 /// Whether there is room on the disk.
@@ -143,6 +148,7 @@ impl<W: Workload> Worker<W> {
         let mut last_housekeeping = Instant::now();
         let mut last_idle_sweep = Instant::now();
         loop {
+            self.holds.stand_still();
             let drained = self.mailbox.drain(
                 &mut waiting,
                 self.limits.batch_max,

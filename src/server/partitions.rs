@@ -12,6 +12,7 @@ use crate::engine::{Command, Engine};
 use crate::likes::Shards;
 use crate::likes::actor::LikesActors;
 use crate::likes::types::shards_of_partition;
+use crate::partition::hold::Hold;
 use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port, Workers};
@@ -90,6 +91,11 @@ impl Partitions {
         let sets = Sets::new(workshops.clone(), bounds, clock.clone());
         let recorder = Recorder::new(ports(&running), patience);
         Ok(Self { shards, workshops, sets, recorder, clock, usage, alarms, sets_alarms, running })
+    }
+
+    /// What can be held still, of each.
+    pub(super) fn holds(&self) -> Vec<Box<dyn Hold>> {
+        self.running.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Hold>).collect()
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.

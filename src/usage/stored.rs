@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 use super::Namespace;
-use crate::data_dir::{DataDir, partition_file, summary_file};
+use crate::data_dir::{DataDir, Manifest};
 use crate::partition::Clock;
 use crate::store::Error;
 use crate::store::sqlite::PARTITION_SCHEMA;
@@ -83,7 +83,7 @@ pub struct Measured(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     directory: PathBuf,
-    partitions: u32,
+    manifest: Manifest,
     max_age_ms: i64,
     clock: Clock,
     last: watch::Sender<Option<Stored>>,
@@ -97,7 +97,7 @@ impl Measured {
     pub fn new(data: &DataDir, directory: PathBuf, max_age_ms: u64, clock: Clock) -> Self {
         Self(Arc::new(Shared {
             directory,
-            partitions: data.manifest().partitions,
+            manifest: data.manifest().clone(),
             max_age_ms: i64::try_from(max_age_ms).unwrap_or(i64::MAX),
             clock,
             last: watch::Sender::new(None),
@@ -152,10 +152,11 @@ impl Measured {
 impl Shared {
     fn measure(&self) -> Result<Stored, Error> {
         let mut stored = Stored { as_of_ms: self.clock.now_ms(), ..Stored::default() };
-        for partition in 0..self.partitions {
-            stored.add(&size::measure(&partition_file(&self.directory, partition), &PARTITION_SCHEMA)?);
+        for partition in 0..self.manifest.partitions {
+            let file = self.manifest.partition_file(&self.directory, partition);
+            stored.add(&size::measure(&file, &PARTITION_SCHEMA)?);
         }
-        stored.add(&size::measure(&summary_file(&self.directory), &SUMMARY_SCHEMA)?);
+        stored.add(&size::measure(&self.manifest.summary_file(&self.directory), &SUMMARY_SCHEMA)?);
         Ok(stored)
     }
 }

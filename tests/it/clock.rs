@@ -2,10 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use headcount::data_dir::partition_file;
 use rusqlite::Connection;
 
 use crate::client::Client;
+use crate::files;
 use crate::service::Setup;
 
 const MINUTE_MS: i64 = 60_000;
@@ -29,7 +29,7 @@ async fn used() -> Setup {
 /// The latest time that is stored, over both partitions.
 fn mark_ms(setup: &Setup) -> i64 {
     let mark = |partition| -> i64 {
-        let file = Connection::open(partition_file(&setup.data_dir(), partition)).unwrap();
+        let file = Connection::open(files::partition_file(&setup.data_dir(), partition)).unwrap();
         file.query_row("SELECT clock_mark_ms FROM identity", [], |row| row.get(0)).unwrap()
     };
     mark(0).max(mark(1))
@@ -37,7 +37,7 @@ fn mark_ms(setup: &Setup) -> i64 {
 
 /// What the data directory looks like after the clock was set back by the difference.
 fn set_mark(setup: &Setup, partition: u32, mark_ms: i64) {
-    let file = Connection::open(partition_file(&setup.data_dir(), partition)).unwrap();
+    let file = Connection::open(files::partition_file(&setup.data_dir(), partition)).unwrap();
     let changed = file.execute("UPDATE identity SET clock_mark_ms = ?1", [mark_ms]).unwrap();
     assert_eq!(changed, 1);
 }

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use headcount::data_dir::{DEFAULT_PARTITIONS, DEFAULT_SHARDS, partition_file};
+use headcount::data_dir::{DEFAULT_PARTITIONS, DEFAULT_SHARDS};
 use headcount::likes::types::{partition_of_shard, shard_of};
 
 use crate::client::{Answer, Client};
+use crate::files;
 use crate::history::{History, Replay, Rng, setup};
 use crate::service::Service;
 
@@ -138,7 +139,7 @@ async fn while_a_partition_is_down_ready_says_so_and_the_others_serve() {
     history.load(client, 50).await;
     let (hit, neighbour) = (partition_of(BOMB), neighbour_of(BOMB));
 
-    let file = partition_file(&setup.data_dir(), hit);
+    let file = files::partition_file(&setup.data_dir(), hit);
     let away = FileAway::take(&file);
     assert_problem(&client.like("post", BOMB).await, 503, "unavailable");
     let ready = until_ready(client, 503).await;
@@ -181,7 +182,7 @@ async fn a_service_with_a_partition_down_still_stops() {
     let service = setup.start();
     let mut history = History::new(Rng::seed());
     history.load(&service.client, 20).await;
-    let file = partition_file(&setup.data_dir(), partition_of(BOMB));
+    let file = files::partition_file(&setup.data_dir(), partition_of(BOMB));
     let away = FileAway::take(&file);
     assert_problem(&service.client.like("post", BOMB).await, 503, "unavailable");
     until_ready(&service.client, 503).await;

@@ -1,14 +1,26 @@
 //! What is stored, seen and damaged without the service.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use headcount::data_dir::Manifest;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+/// Where the files are that hold: the directory itself, or the generation that its manifest names.
+pub fn home(data_dir: &Path) -> PathBuf {
+    let manifest = Manifest::read(data_dir).ok().flatten();
+    manifest.map_or(data_dir.to_owned(), |manifest| manifest.files_dir(data_dir))
+}
+
+/// A partition's file.
+pub fn partition_file(data_dir: &Path, partition: u32) -> PathBuf {
+    home(data_dir).join(format!("partition-{partition:03}.db"))
+}
+
 /// A connection to one file of a data directory: `partition-000.db`, `summary.db`.
 pub fn open(data_dir: &Path, file: &str) -> Connection {
-    let path = data_dir.join(file);
+    let path = home(data_dir).join(file);
     assert!(path.exists(), "{} is missing", path.display());
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
@@ -19,7 +31,7 @@ pub fn open(data_dir: &Path, file: &str) -> Connection {
 
 /// The partition files of a data directory, by name, in order.
 pub fn partitions(data_dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(data_dir)
+    let mut names: Vec<String> = fs::read_dir(home(data_dir))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with("partition-") && name.ends_with(".db"))

@@ -5,6 +5,7 @@
 //! [`files`] looks at what it stored.
 
 mod auth;
+mod backup;
 mod booking_cases;
 mod booking_rules;
 mod bulk;
@@ -39,6 +40,7 @@ mod openapi;
 mod raw;
 mod readme;
 mod reservation_cases;
+mod reshard;
 mod rollup;
 mod rooms;
 mod seed_lab;

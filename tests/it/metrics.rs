@@ -12,8 +12,13 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 46] = [
+const METRICS: [(&str, &str, &[&str]); 51] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
+    ("headcount_backup_failures_total", "counter", &[]),
+    ("headcount_backup_last_bytes", "gauge", &[]),
+    ("headcount_backup_last_held_seconds", "gauge", &[]),
+    ("headcount_backup_last_seconds", "gauge", &[]),
+    ("headcount_backup_last_time_seconds", "gauge", &[]),
     ("headcount_batch_commands", "histogram", &["partition"]),
     ("headcount_bulk_lines_total", "counter", &["outcome"]),
     ("headcount_bulk_streams", "gauge", &[]),

@@ -5,7 +5,6 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use super::{Error, Report, in_file, read_manifest};
-use crate::data_dir::{partition_file, summary_file};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::{Schema, snapshot};
@@ -75,12 +74,12 @@ pub(super) fn prove(path: &Path, namespace: Namespace) -> Result<Report, Error> 
     let manifest = read_manifest(path)?;
     let mut report = Report::default();
     for partition in 0..manifest.partitions {
-        let file = partition_file(path, partition);
+        let file = manifest.partition_file(path, partition);
         let tables = namespace.partition_tables();
         look(&file, &PARTITION_SCHEMA, &manifest.data_id, Some(partition), tables, &mut report)?;
     }
     let tables = namespace.summary_tables();
-    look(&summary_file(path), &SUMMARY_SCHEMA, &manifest.data_id, None, tables, &mut report)?;
+    look(&manifest.summary_file(path), &SUMMARY_SCHEMA, &manifest.data_id, None, tables, &mut report)?;
     Ok(report)
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{Place, Report, counters};
-use crate::data_dir::{Manifest, partition_file};
+use crate::data_dir::Manifest;
 use crate::likes::types::{ItemId, partition_of_shard, shard_of};
 use crate::store::Error;
 use crate::store::sqlite::PARTITION_SCHEMA;
@@ -51,7 +51,7 @@ impl SummaryAudit {
     /// Totals are the sum of their parts, and no part speaks of a counter that is not there.
     pub(super) fn audit(&self, manifest: &Manifest, path: &Path, report: &mut Report) -> Result<(), Error> {
         let partitions = (0..manifest.partitions)
-            .map(|partition| snapshot(&partition_file(path, partition), &PARTITION_SCHEMA))
+            .map(|partition| snapshot(&manifest.partition_file(path, partition), &PARTITION_SCHEMA))
             .collect::<Result<Vec<_>, _>>()?;
         let mut rows = self.connection.prepare(
             "SELECT s.item, s.total, (SELECT sum(value) FROM json_each(s.parts)), p.key, p.value

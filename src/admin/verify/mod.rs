@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::data_dir::{self, Manifest, partition_file, summary_file};
+use crate::data_dir::{self, Manifest};
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::snapshot;
@@ -105,11 +105,11 @@ pub fn verify_patiently(path: &Path) -> Result<Report, Error> {
 pub fn verify(path: &Path) -> Result<Report, Error> {
     let manifest = read_manifest(path)?;
     let mut report = Report::default();
-    let file = summary_file(path);
+    let file = manifest.summary_file(path);
     let summary = in_file(&file, || SummaryAudit::begin(snapshot(&file, &SUMMARY_SCHEMA)?))?;
     let mut sets = SetsAudit::default();
     for partition in 0..manifest.partitions {
-        let file = partition_file(path, partition);
+        let file = manifest.partition_file(path, partition);
         in_file(&file, || {
             let connection = snapshot(&file, &PARTITION_SCHEMA)?;
             let place = Place { connection, partition, manifest: &manifest };

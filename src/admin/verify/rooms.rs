@@ -38,7 +38,9 @@ const WRONG: [(&str, &str); 4] = [
     ),
     (
         "were kept after the latest time stored",
-        "SELECT count(*) FROM room_messages, identity WHERE at_ms > clock_mark_ms",
+        // A batch that has a row in the journal has its time there.
+        "SELECT count(*) FROM room_messages, identity
+         WHERE at_ms > max(clock_mark_ms, coalesce((SELECT max(decided_at_ms) FROM journal), 0))",
     ),
 ];
 

@@ -25,6 +25,10 @@ pub struct Faults {
     pub stop_set_at: String,
     /// Fails the first question after a room's record.
     pub fail_first_room: bool,
+    /// Where a move or a backup stops on its way for good: see `admin::steps`; empty: nowhere. 0 to 64 characters.
+    pub stop_work_at: String,
+    /// Bytes that are said to be free on every disk before a move or a backup; 0: the truth. 0 to 1,000,000,000,000.
+    pub free_bytes: u64,
 }
 
 impl Faults {
@@ -36,5 +40,7 @@ impl Faults {
         ("clock_control", Rule::Switch),
         ("stop_set_at", Rule::Text { min: 0, max: 32 }),
         ("fail_first_room", Rule::Switch),
+        ("stop_work_at", Rule::Text { min: 0, max: 64 }),
+        ("free_bytes", whole(0, 1_000_000_000_000)),
     ];
 }

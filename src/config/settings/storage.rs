@@ -12,15 +12,22 @@ pub struct Storage {
     /// characters.
     pub data_dir: PathBuf,
     /// Partitions: a thread and an SQLite file each. 1 to 256. Absent: what the data directory's manifest says, 2 for
-    /// a new one. A number other than the manifest's refuses the start.
+    /// a new one. A number other than the manifest's refuses the start, unless `move_on_start`.
     pub partitions: Option<u32>,
+    /// Whether a start with other numbers of shards or partitions than the manifest's moves the data first.
+    pub move_on_start: bool,
     /// Milliseconds after which the bytes stored are measured again when somebody asks for them. 10 to 86,400,000 (a day).
     pub usage_age_ms: u64,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { data_dir: PathBuf::from("data"), partitions: None, usage_age_ms: 300_000 }
+        Self {
+            data_dir: PathBuf::from("data"),
+            partitions: None,
+            move_on_start: false,
+            usage_age_ms: 300_000,
+        }
     }
 }
 
@@ -28,6 +35,7 @@ impl Storage {
     pub(crate) const KEYS: Keys = &[
         ("data_dir", Rule::Text { min: 1, max: 4_096 }),
         ("partitions", whole(1, 256)),
+        ("move_on_start", Rule::Switch),
         ("usage_age_ms", whole(10, 86_400_000)),
     ];
 }

@@ -2,6 +2,7 @@
 
 mod booking_changes;
 mod bookings;
+pub mod copy;
 mod counters;
 mod history;
 mod journal;

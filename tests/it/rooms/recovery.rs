@@ -103,7 +103,7 @@ async fn what_is_stored_is_told_though_its_sender_was_told_that_it_may_not_be() 
     let one = say(&service, "one").await;
     let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;
     listener.frame().await;
-    let file = rusqlite::Connection::open(headcount::data_dir::partition_file(&setup.data_dir(), 0)).unwrap();
+    let file = rusqlite::Connection::open(crate::files::partition_file(&setup.data_dir(), 0)).unwrap();
     file.execute_batch("BEGIN IMMEDIATE").unwrap();
     let late =
         service.client.post("/rooms/lobby/send", json!({"user": "ada", "text": "two"}).to_string()).await;

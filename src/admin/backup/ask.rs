@@ -1,0 +1,78 @@
+//! `headcount backup`: asks a running service for a backup, through its admin API.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+/// `headcount backup`'s arguments.
+#[derive(Debug, clap::Args)]
+pub struct BackupOptions {
+    /// The backup to write: a name in the service's backup.dir, or a path there
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The admin API of the service [default: the settings' server.admin_listen]
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<SocketAddr>,
+    /// The settings file [default: config/headcount.toml if it exists]
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody is there.
+    #[error("no service answers at {0}: {1}. Where none runs, copy the data directory")]
+    NoService(SocketAddr, std::io::Error),
+    /// The connection.
+    #[error("the service did not answer: {0}")]
+    Http(#[from] hyper::Error),
+    /// The request.
+    #[error("{0}")]
+    Request(#[from] axum::http::Error),
+    /// A path that is none.
+    #[error("{0}")]
+    Path(#[from] std::io::Error),
+    /// A path that is no text.
+    #[error("the name of a backup is text")]
+    NoText,
+    /// The service's words.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Asks, and waits until it is done; what the service said.
+///
+/// # Errors
+/// See [`Error`].
+pub async fn ask(admin: SocketAddr, key: Option<&str>, dir: &Path) -> Result<Value, Error> {
+    // A bare name is one of the service's; a path is one of this shell's.
+    let dir = if dir.components().count() == 1 && dir.is_relative() {
+        dir.to_owned()
+    } else {
+        std::path::absolute(dir)?
+    };
+    let body = json!({"dir": dir.to_str().ok_or(Error::NoText)?}).to_string();
+    let stream = TcpStream::connect(admin).await.map_err(|error| Error::NoService(admin, error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let mut request = Request::post("/backup").header("host", admin.to_string());
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    let answer = sender.send_request(request.body(Full::new(Bytes::from(body)))?).await?;
+    let status = answer.status();
+    let bytes = answer.into_body().collect().await?.to_bytes();
+    let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if status.is_success() {
+        return Ok(said);
+    }
+    let detail = said.get("detail").and_then(Value::as_str).unwrap_or_default();
+    Err(Error::Refused(format!("{status}: {detail}")))
+}
