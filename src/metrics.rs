@@ -44,6 +44,8 @@ const ROLLUP_SECONDS: &str = "headcount_rollup_seconds";
 const ROLLUP_ITEMS: &str = "headcount_rollup_changed_items_total";
 const ROLLUP_LAG: &str = "headcount_rollup_lag_seconds";
 const ROLLUP_FAILURES: &str = "headcount_rollup_failures_total";
+const ROLLUP_CHECKED: &str = "headcount_rollup_checked_counters_total";
+const ROLLUP_DRIFT: &str = "headcount_rollup_drift_total";
 const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
 const LIVE_LISTENERS: &str = "headcount_likes_listeners";
 const LIVE_EVENTS: &str = "headcount_likes_events_total";
@@ -116,6 +118,12 @@ fn describe() {
     describe_counter!(ROLLUP_ITEMS, Unit::Count, "Item totals stored by the roll-up.");
     describe_gauge!(ROLLUP_LAG, Unit::Seconds, "How long the last roll-up run waited for its turn.");
     describe_counter!(ROLLUP_FAILURES, Unit::Count, "Roll-up runs that did not finish.");
+    describe_counter!(
+        ROLLUP_CHECKED,
+        Unit::Count,
+        "Counters compared with their memberships and their base ledger."
+    );
+    describe_counter!(ROLLUP_DRIFT, Unit::Count, "Counters that differed from them. Must stay 0.");
     describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
     describe_gauge!(LIVE_LISTENERS, Unit::Count, "Open streams of live totals.");
     describe_counter!(LIVE_EVENTS, Unit::Count, "Events that streams of live totals took.");
@@ -436,6 +444,10 @@ pub struct RollupMetrics {
     pub failures: Counter,
     /// From the knock to the run.
     pub lag_seconds: Gauge,
+    /// Counters counted again.
+    pub checked: Counter,
+    /// Those that were wrong.
+    pub drifted: Counter,
 }
 
 impl Default for RollupMetrics {
@@ -445,6 +457,8 @@ impl Default for RollupMetrics {
             changed_items: counter!(ROLLUP_ITEMS),
             failures: counter!(ROLLUP_FAILURES),
             lag_seconds: gauge!(ROLLUP_LAG),
+            checked: counter!(ROLLUP_CHECKED),
+            drifted: counter!(ROLLUP_DRIFT),
         }
     }
 }

@@ -2,14 +2,18 @@
 
 mod booking_changes;
 mod bookings;
+mod by_item;
 mod counters;
 mod history;
+mod import;
 mod journal;
 mod likes;
 pub mod open;
 mod pending;
+mod people;
 mod ranking;
 mod removal;
+pub mod repair;
 mod reservations;
 mod rooms;
 mod sets;
@@ -35,6 +39,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_005.sql"),
         include_str!("schema/partition_006.sql"),
         include_str!("schema/partition_007.sql"),
+        include_str!("schema/partition_008.sql"),
     ],
 };
 
