@@ -6,7 +6,7 @@ use crate::reservations::actor::ReservationActors;
 use crate::rooms::records::RoomRecords;
 use crate::store::{self, Durability, Store, Syncer};
 use crate::usage::Usage;
-use crate::{likes, reservations, rooms};
+use crate::{likes, people, reservations, rooms};
 
 /// Whatever a partition can be asked.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub enum Command {
     Reservations(reservations::Command),
     /// About the durable history of rooms.
     Rooms(rooms::Command),
+    /// About a person, whatever it did.
+    People(people::Command),
 }
 
 impl From<likes::Command> for Command {
@@ -37,12 +39,19 @@ impl From<rooms::Command> for Command {
     }
 }
 
+impl From<people::Command> for Command {
+    fn from(command: people::Command) -> Self {
+        Self::People(command)
+    }
+}
+
 impl partition::Command for Command {
     fn release(self) {
         match self {
             Self::Likes(command) => command.release(),
             Self::Reservations(command) => command.release(),
             Self::Rooms(command) => command.release(),
+            Self::People(command) => command.release(),
         }
     }
 
@@ -51,6 +60,7 @@ impl partition::Command for Command {
             Self::Likes(command) => command.refuse(refusal),
             Self::Reservations(command) => command.refuse(refusal),
             Self::Rooms(command) => command.refuse(refusal),
+            Self::People(command) => command.refuse(refusal),
         }
     }
 
@@ -59,6 +69,7 @@ impl partition::Command for Command {
             Self::Likes(command) => command.is_chore(),
             Self::Reservations(command) => command.is_chore(),
             Self::Rooms(command) => command.is_chore(),
+            Self::People(command) => command.is_chore(),
         }
     }
 }
@@ -133,13 +144,14 @@ impl<S: Store> Workload for Engine<S> {
     fn decide(&mut self, batch: &mut [Command], now_ms: i64) -> Result<Decided, store::Error> {
         #[cfg(debug_assertions)]
         self.faults.before_deciding(batch)?;
-        let (mut likes, mut reservations, mut rooms) =
-            (Vec::with_capacity(batch.len()), Vec::new(), Vec::new());
+        let mut likes = Vec::with_capacity(batch.len());
+        let (mut reservations, mut rooms, mut people) = (Vec::new(), Vec::new(), Vec::new());
         for command in batch {
             match command {
                 Command::Likes(command) => likes.push(command),
                 Command::Reservations(command) => reservations.push(command),
                 Command::Rooms(command) => rooms.push(command),
+                Command::People(command) => people.push(command),
             }
         }
         self.store.begin()?;
@@ -150,7 +162,12 @@ impl<S: Store> Workload for Engine<S> {
         if decided == Decided::Conflict {
             return Ok(Decided::Conflict);
         }
-        self.rooms.decide(&mut self.store, &mut rooms, S::EXCLUSIVE, now_ms)
+        if self.rooms.decide(&mut self.store, &mut rooms, S::EXCLUSIVE, now_ms)? == Decided::Conflict {
+            return Ok(Decided::Conflict);
+        }
+        // Last: what the others of the batch were told is done, this finds.
+        let actors = (&mut self.likes, &mut self.rooms);
+        people::desk::decide(&mut self.store, &mut people, actors, now_ms)
     }
 
     fn has_changed(&self) -> bool {

@@ -9,10 +9,11 @@
 //! - [`names`]: what a name has to be, for all features.
 //! - [`likes`], [`reservations`], [`rooms`]: the features. In each, `decide` is the rule, pure; the rest carries
 //!   commands to it and changes from it.
+//! - [`people`]: what concerns a person whatever it did, over all features.
 //! - [`engine`]: the features together on one partition.
 //! - [`partition`]: the thread that takes a batch, commits it and lets the answers out. Knows no feature.
 //! - [`store`]: where state is kept; [`data_dir`]: whose it is.
-//! - [`admin`]: looking at a data directory from outside.
+//! - [`admin`]: a data directory from outside: audit, repair, import, export.
 //! - [`usage`]: what each namespace costs; [`metrics`], [`log`]: what operators see.
 //!
 //! Dependencies point one way: http, feature, partition, store. No feature knows another.
@@ -32,6 +33,7 @@ pub mod log;
 pub mod metrics;
 pub mod names;
 pub mod partition;
+pub mod people;
 pub mod reservations;
 pub mod rooms;
 pub mod server;

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use headcount::admin::backup::{BackupOptions, RestoreOptions};
 use headcount::admin::reshard::Layout;
 use headcount::admin::space::Space;
+use headcount::admin::transfer;
 use headcount::config::{self, Config, FileChoice, Flag, Loaded};
 use headcount::data_dir::{DataDir, Manifest};
 use headcount::http::auth::new_key;
@@ -41,6 +42,10 @@ enum Command {
     Backup(BackupOptions),
     /// Make a data directory of a backup
     Restore(RestoreOptions),
+    /// Bring likes, or base counts, from a file into a data directory that nobody serves from
+    Import(transfer::import::Options),
+    /// Write likes, or base counts, into a file, beside the running service or without it
+    Export(transfer::Which),
     /// Check the settings and say where they come from, without serving
     CheckConfig {
         /// The settings file [default: config/headcount.toml if it exists]
@@ -75,13 +80,15 @@ fn main() -> ExitCode {
     let command = Cli::parse().command.unwrap_or(Command::Serve(Serve::default()));
     let done = match command {
         Command::Serve(options) => serve(&options),
-        Command::Verify(options) => match verify(options) {
+        Command::Verify(options) => match verify(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
         Command::Reshard(options) => reshard(options),
         Command::Backup(options) => backup(options),
         Command::Restore(options) => restore(options),
+        Command::Import(options) => import(&options),
+        Command::Export(which) => export(&which),
         Command::CheckConfig { config } => check_config(config),
         Command::NewKey { name } => print_new_key(&name),
     };
@@ -111,12 +118,30 @@ fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
 }
 
 /// Without `--data-dir`, the directory that `serve` would use here.
-fn verify(options: admin::verify::Options) -> Result<ExitCode, Failure> {
-    let data_dir = match options.data_dir {
-        Some(data_dir) => data_dir,
-        None => load(None, &[])?.config.storage.data_dir,
+fn verify(options: &admin::verify::Options) -> Result<ExitCode, Failure> {
+    let config = match (&options.data_dir, options.repair) {
+        // An audit needs no settings, and none stop it.
+        (Some(_), false) => Config::default(),
+        _ => load(None, &[])?.config,
     };
-    Ok(admin::verify::command(&data_dir, options.deleted))
+    let data_dir = options.data_dir.as_ref().unwrap_or(&config.storage.data_dir);
+    Ok(admin::verify::command(data_dir, options, &config))
+}
+
+fn import(options: &transfer::import::Options) -> Result<(), Failure> {
+    let config = load(options.which.config.clone(), &[])?.config;
+    let data_dir = options.which.data_dir.as_ref().unwrap_or(&config.storage.data_dir);
+    let imported = transfer::import::run(options, data_dir, &config)?;
+    println!("imported {} rows, {} of them new; {} bad lines", imported.rows, imported.new, imported.bad);
+    Ok(())
+}
+
+fn export(which: &transfer::Which) -> Result<(), Failure> {
+    let config = load(which.config.clone(), &[])?.config;
+    let rows = transfer::export::run(which, which.data_dir.as_ref().unwrap_or(&config.storage.data_dir))?;
+    // Standard output may be the file.
+    eprintln!("exported {rows} rows");
+    Ok(())
 }
 
 /// Prints what it would take, or does it.

@@ -49,6 +49,8 @@ const BACKUP_SECONDS: &str = "headcount_backup_last_seconds";
 const BACKUP_HELD: &str = "headcount_backup_last_held_seconds";
 const BACKUP_BYTES: &str = "headcount_backup_last_bytes";
 const BACKUP_FAILURES: &str = "headcount_backup_failures_total";
+const ROLLUP_CHECKED: &str = "headcount_rollup_checked_counters_total";
+const ROLLUP_DRIFT: &str = "headcount_rollup_drift_total";
 const SUMMARY_AGE: &str = "headcount_summary_age_seconds";
 const LIVE_LISTENERS: &str = "headcount_likes_listeners";
 const LIVE_EVENTS: &str = "headcount_likes_events_total";
@@ -130,6 +132,12 @@ fn describe() {
     describe_gauge!(BACKUP_HELD, Unit::Seconds, "How long the partitions stood still for the last backup.");
     describe_gauge!(BACKUP_BYTES, Unit::Bytes, "Bytes of the last backup.");
     describe_counter!(BACKUP_FAILURES, Unit::Count, "Backups that were begun and not finished.");
+    describe_counter!(
+        ROLLUP_CHECKED,
+        Unit::Count,
+        "Counters compared with their memberships and their base ledger."
+    );
+    describe_counter!(ROLLUP_DRIFT, Unit::Count, "Counters that differed from them. Must stay 0.");
     describe_gauge!(SUMMARY_AGE, Unit::Seconds, "Age of the rolled-up totals.");
     describe_gauge!(LIVE_LISTENERS, Unit::Count, "Open streams of live totals.");
     describe_counter!(LIVE_EVENTS, Unit::Count, "Events that streams of live totals took.");
@@ -451,6 +459,10 @@ pub struct RollupMetrics {
     pub failures: Counter,
     /// From the knock to the run.
     pub lag_seconds: Gauge,
+    /// Counters counted again.
+    pub checked: Counter,
+    /// Those that were wrong.
+    pub drifted: Counter,
 }
 
 impl Default for RollupMetrics {
@@ -460,6 +472,8 @@ impl Default for RollupMetrics {
             changed_items: counter!(ROLLUP_ITEMS),
             failures: counter!(ROLLUP_FAILURES),
             lag_seconds: gauge!(ROLLUP_LAG),
+            checked: counter!(ROLLUP_CHECKED),
+            drifted: counter!(ROLLUP_DRIFT),
         }
     }
 }

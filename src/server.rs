@@ -28,6 +28,7 @@ use crate::http::observe::Routes;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
 use crate::likes::counters::sweeper as counter_sweeper;
+use crate::likes::indexing;
 use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{self, Summary, schedule, schedule::Schedule};
 use crate::likes::{Bulk, Counters};
@@ -35,6 +36,7 @@ use crate::metrics::ConnectionMetrics;
 use crate::partition::Workers;
 use crate::partition::clock::SteppedBack;
 use crate::partition::worker::Partition;
+use crate::people::forgetter;
 use crate::reservations::sets::keeper;
 use crate::reservations::sweeper;
 use crate::rooms::Rooms;
@@ -118,6 +120,7 @@ pub struct Running {
     rollup: JoinHandle<()>,
     stop_sweeper: CancellationToken,
     sweeper: TaskTracker,
+    forgetting: JoinHandle<()>,
     partitions: Partitions,
     /// Held until everything is down.
     _data: DataDir,
@@ -154,6 +157,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         clock: clock.clone(),
         page_items: config.rollup.page_items,
         kept,
+        check_rows: config.rollup.check_rows,
         patience,
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());
@@ -176,6 +180,20 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let usage = partitions.usage.clone();
     let rooms = Rooms::start(config.into(), clock.clone(), recorder, Arc::clone(&usage.rooms), &draining);
     let backups = Backups::new(config, &data, partitions.holds(), clock.clone(), draining.clone());
+    if config.likes.index_by_item {
+        indexing::start(&shards, &draining);
+    }
+    let (forgetter, forgetting) = forgetter::start(
+        forgetter::Start {
+            ports: partitions.people(),
+            shards: manifest.shards,
+            rooms: rooms.clone(),
+            data_id,
+            patience,
+        },
+        stop_sweeper.clone(),
+    );
+    let layout = (manifest.shards, manifest.partitions);
     let directory = config.storage.data_dir.clone();
     let stored = Measured::new(&data, directory, config.storage.usage_age_ms, clock.clone());
     let up = |partition: &Partition<Command>| -> Box<dyn Fn() -> bool + Send + Sync> {
@@ -192,6 +210,8 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         workshops: partitions.workshops.clone(),
         sets: partitions.sets.clone(),
         rooms: rooms.clone(),
+        forgetter,
+        layout,
         clock,
         partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
@@ -231,6 +251,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         rollup: rollup_task,
         stop_sweeper,
         sweeper,
+        forgetting,
         partitions,
         _data: data,
     })
@@ -253,6 +274,9 @@ impl Running {
         }
         self.stop_sweeper.cancel();
         self.sweeper.wait().await;
+        if self.forgetting.await.is_err() {
+            tracing::error!("the task that forgets people ended in a panic");
+        }
         self.partitions.stop().await;
     }
 }

@@ -1,7 +1,11 @@
-//! Looking at a data directory from outside the service, moving its data, and copying it.
+//! What an operator does to a data directory: [`verify`] audits and repairs it, [`transfer`] brings likes in and out,
+//! [`reshard`] moves it to other numbers, [`backup`] copies it.
 
 pub mod backup;
+mod offline;
+mod progress;
 pub mod reshard;
 pub mod space;
 pub mod steps;
+pub mod transfer;
 pub mod verify;

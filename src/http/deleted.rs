@@ -15,6 +15,11 @@ pub(super) fn routes(name: &str) -> Router<App> {
     Router::new().route(&format!("/{name}"), gone()).route(&format!("/{name}/{{*rest}}"), gone())
 }
 
+/// The likes of people, whose other routes stay.
+pub(super) fn likes_of_people() -> Router<App> {
+    Router::new().route("/users/{user}/likes", get(gone::<Read>).fallback(gone::<Write>))
+}
+
 async fn gone<S: Asks + Send>(_permit: Permit<S>, State(_): State<App>) -> Problem {
     Problem::new(StatusCode::GONE, "gone", "the operator has declared all of this deleted")
 }

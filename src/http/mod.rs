@@ -3,7 +3,8 @@
 //! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
 //! request into types; [`likes`], [`batch`] (many of them at once), [`counters`], [`reservations`] (asking for seats),
 //! [`changes`] (what becomes of them), [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`],
-//! [`events`], [`live_totals`], [`history`] and [`rooms`]
+//! [`events`], [`live_totals`], [`history`], [`likers`] (who likes an item), [`people`] (what a person likes, and forgetting
+//! one) and [`rooms`]
 //! ask a feature and word its answer; [`usage`] tells what it cost; [`backup`] has all of it copied; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
@@ -21,12 +22,14 @@ mod events;
 mod fields;
 mod health;
 mod history;
+mod likers;
 mod likes;
 mod live_totals;
 mod noop;
 pub mod observe;
 pub mod openapi;
 mod path;
+mod people;
 mod problem;
 mod query;
 mod reservations;

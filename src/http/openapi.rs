@@ -95,12 +95,13 @@ pub(super) enum Refusals {
     ),
     components(schemas(Problem, schema::Item, schema::Items, schema::QueryItems, schema::Counter, schema::Amount, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
-        schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::From, schema::EventId,
+        schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::LikesPageLimit, schema::LikesCursor, schema::Person, schema::ForgetPolicy, schema::From, schema::EventId,
         super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson,
         schema::Step, schema::Window, schema::TrendingLimit)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
+        (name = "people", description = "What concerns a person whatever it did"),
         (name = "counters", description = "How often something happened, whoever did it"),
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
         (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
@@ -158,6 +159,10 @@ pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) 
             ("TrendingLimit", RefOr::T(Schema::Object(limit))) => {
                 limit.maximum = Some(Number::UInt(limits.max_trending as usize));
             }
+            ("LikesPageLimit", RefOr::T(Schema::Object(limit))) => {
+                limit.maximum = Some(Number::UInt(limits.max_likes_page as usize));
+            }
+            ("Person", RefOr::T(Schema::Object(person))) => person.max_length = Some(limits.max_person_bytes),
             ("Room", RefOr::T(Schema::Object(room))) => room.max_length = Some(limits.max_room_bytes),
             ("Member", RefOr::T(Schema::Object(user))) => user.max_length = Some(limits.max_member_bytes),
             ("QueryItems", RefOr::T(Schema::Array(items))) => {

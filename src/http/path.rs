@@ -11,6 +11,7 @@ use super::problem::Problem;
 use crate::likes::counters::CounterName;
 use crate::likes::{ItemId, UserId};
 use crate::names::decode_segment;
+use crate::people::Person;
 use crate::reservations::{RequestId, WorkshopName};
 
 /// The workshop of a path. As an argument of a handler it is looked at before the body is.
@@ -87,6 +88,24 @@ pub(super) fn item(uri: &Uri, app: &App) -> Result<ItemId, Problem> {
 
 pub(super) fn user(uri: &Uri, app: &App) -> Result<UserId, Problem> {
     let user = segment(uri, 3)?.and_then(|user| UserId::parse(&user, app.limits.max_user_bytes));
+    user.ok_or_else(|| invalid_user(app))
+}
+
+/// The person of a path.
+pub(super) fn person(uri: &Uri, app: &App) -> Result<Person, Problem> {
+    let person = segment(uri, 1)?.and_then(|person| Person::parse(&person, app.limits.max_person_bytes));
+    person.ok_or_else(|| {
+        let max = app.limits.max_person_bytes;
+        let detail = format!(
+            "a person is 1 to {max} bytes of UTF-8 without control characters, not `.` or `..`, encoded once"
+        );
+        Problem::bad_request("invalid_user", detail)
+    })
+}
+
+/// The user of a path that begins with it.
+pub(super) fn first_user(uri: &Uri, app: &App) -> Result<UserId, Problem> {
+    let user = segment(uri, 1)?.and_then(|user| UserId::parse(&user, app.limits.max_user_bytes));
     user.ok_or_else(|| invalid_user(app))
 }
 

@@ -20,8 +20,8 @@ use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    backup, batch, bookings, changes, counters, deleted, events, health, history, likes, live_totals, noop,
-    openapi, path, reservations, rooms, sets, usage, workshops,
+    backup, batch, bookings, changes, counters, deleted, events, health, history, likers, likes, live_totals,
+    noop, openapi, path, people, reservations, rooms, sets, usage, workshops,
 };
 use crate::admin::backup::Backups;
 use crate::config::{Config, Namespaces};
@@ -29,6 +29,7 @@ use crate::likes::rollup::past::Past;
 use crate::likes::rollup::{Rollup, Summary};
 use crate::likes::{Bulk, Counters, Shards};
 use crate::partition::Clock;
+use crate::people::Forgetter;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
 use crate::usage::Usage;
@@ -58,6 +59,10 @@ pub struct Shared {
     pub sets: Sets,
     /// The rooms.
     pub rooms: Rooms,
+    /// The task that forgets people.
+    pub forgetter: Forgetter,
+    /// How the data is laid out: `likes.shards` and `storage.partitions`.
+    pub layout: (u32, u32),
     /// The service's time.
     pub clock: Clock,
     /// Whether each partition serves.
@@ -105,6 +110,10 @@ pub struct Limits {
     pub bulk_window: usize,
     /// `bulk.idle_timeout_ms`
     pub bulk_idle_timeout: Duration,
+    /// `likes.max_page`
+    pub max_likes_page: u32,
+    /// The longest name that a person may have anywhere.
+    pub max_person_bytes: usize,
     pub max_seats_per_request: u32,
     pub max_capacity: u32,
     pub max_hold_ms: u64,
@@ -139,6 +148,12 @@ impl From<&Config> for Limits {
             max_line_bytes: config.bulk.max_line_bytes,
             bulk_window: config.bulk.window_lines,
             bulk_idle_timeout: Duration::from_millis(config.bulk.idle_timeout_ms),
+            max_likes_page: config.likes.max_page,
+            max_person_bytes: config
+                .likes
+                .max_user_bytes
+                .max(config.reservations.max_holder_bytes)
+                .max(config.rooms.max_user_bytes),
             max_seats_per_request: config.reservations.max_seats_per_request,
             max_capacity: config.reservations.max_capacity,
             max_hold_ms: config.reservations.max_hold_ms,
@@ -196,6 +211,9 @@ pub fn public(app: &App, config: &Config) -> Router {
             router = router.merge(deleted::routes(name));
         }
     }
+    if namespaces.likes.is_deleted() {
+        router = router.merge(deleted::likes_of_people());
+    }
     if config.server.noop_routes {
         router = router.merge(noop::routes());
     }
@@ -212,7 +230,7 @@ fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
     if !namespaces.workshops.is_deleted() {
         router = router.merge(of_workshops());
     }
-    router.merge(of_rooms())
+    router.merge(of_rooms()).routes(routes!(people::forget))
 }
 
 fn of_likes() -> OpenApiRouter<App> {
@@ -226,6 +244,8 @@ fn of_likes() -> OpenApiRouter<App> {
         .routes(routes!(batch::likes::likes))
         .routes(routes!(batch::query::query))
         .routes(routes!(counters::total, counters::add))
+        .routes(routes!(likers::likers))
+        .routes(routes!(people::likes))
 }
 
 fn of_workshops() -> OpenApiRouter<App> {

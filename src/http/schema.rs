@@ -51,6 +51,14 @@ pub(super) struct BookingState;
 #[derive(Debug)]
 pub(super) struct PageLimit;
 #[derive(Debug)]
+pub(super) struct LikesPageLimit;
+#[derive(Debug)]
+pub(super) struct LikesCursor;
+#[derive(Debug)]
+pub(super) struct Person;
+#[derive(Debug)]
+pub(super) struct ForgetPolicy;
+#[derive(Debug)]
 pub(super) struct From;
 #[derive(Debug)]
 pub(super) struct EventId;
@@ -97,6 +105,10 @@ impl ToSchema for Policy {}
 impl ToSchema for WaitlistLength {}
 impl ToSchema for BookingState {}
 impl ToSchema for PageLimit {}
+impl ToSchema for LikesPageLimit {}
+impl ToSchema for LikesCursor {}
+impl ToSchema for Person {}
+impl ToSchema for ForgetPolicy {}
 impl ToSchema for From {}
 impl ToSchema for EventId {}
 
@@ -271,6 +283,36 @@ impl PartialSchema for Window {
     }
 }
 
+impl PartialSchema for LikesPageLimit {
+    fn schema() -> RefOr<Schema> {
+        number(1, 50, "A number of entries, at most `likes.max_page`").into()
+    }
+}
+
+impl PartialSchema for LikesCursor {
+    fn schema() -> RefOr<Schema> {
+        let description = "The end of a page, as it was told: the layout of the data, and a place";
+        text("^[1-9][0-9]{0,3}-[1-9][0-9]{0,2}-[1-9][0-9]{0,17}$", "16-2-7", description).into()
+    }
+}
+
+impl PartialSchema for Person {
+    fn schema() -> RefOr<Schema> {
+        let description = "A person: a user of likes or of rooms, or a holder of seats. Its UTF-8 has at most as many bytes \
+                           as the longest of those may have, which are `maxLength` characters where all are ASCII. No \
+                           control character; not `.` or `..`.";
+        text(FREE_NAME, "ada", description).min_length(Some(1)).into()
+    }
+}
+
+impl PartialSchema for ForgetPolicy {
+    fn schema() -> RefOr<Schema> {
+        let description = "`remove`: the likes are gone, and the counts are lower. `anonymise`: the counts stay, without the \
+                           person.";
+        word(&["remove", "anonymise"], description).into()
+    }
+}
+
 impl PartialSchema for Holder {
     fn schema() -> RefOr<Schema> {
         let description = "The person whom seats are for. Its UTF-8 has at most `reservations.max_holder_bytes` bytes, \
@@ -405,11 +447,13 @@ pub(super) fn error() -> Object {
         "counter_overflow",
         "disk_full",
         "forbidden",
+        "forgetting_under_way",
         "gone",
         "hold_expired",
         "holder_required",
         "incomplete_body",
         "invalid_add",
+        "index_building",
         "invalid_confirmation",
         "invalid_counter",
         "invalid_event_id",
@@ -432,6 +476,7 @@ pub(super) fn error() -> Object {
         "method_not_allowed",
         "more_than_held",
         "not_found",
+        "not_indexed",
         "not_ready",
         "outcome_unknown",
         "overloaded",

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use super::check::Check;
 use super::command::{Changes, Command};
 use super::segment::Segment;
 use crate::partition::{Decided, Resident};
+use crate::store::likers::Likers;
 use crate::store::likes::{ChangePosition, Counter, CounterKey, ItemKey};
-use crate::store::{CountersStore, Error, LikesStore};
+use crate::store::{CountersStore, Error, LikersStore, LikesStore};
 
 /// The likes actors of one partition.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct LikesActors {
     /// The version that a change of each shard gets now: above everything that a roll-up has carried.
     versions: HashMap<u32, i64>,
     sweep: Sweep,
+    pub(super) check: Check,
 }
 
 /// How far the search for rows of deleted items has come. Lost on a restart, which starts it again.
@@ -42,6 +45,7 @@ impl LikesActors {
             counters: Resident::new(max_resident),
             versions: HashMap::default(),
             sweep: Sweep::default(),
+            check: Check::default(),
         }
     }
 
@@ -50,7 +54,7 @@ impl LikesActors {
     ///
     /// # Errors
     /// The store's.
-    pub fn decide<S: LikesStore + CountersStore>(
+    pub fn decide<S: LikesStore + LikersStore + CountersStore>(
         &mut self,
         store: &mut S,
         commands: &mut [&mut Command],
@@ -62,7 +66,7 @@ impl LikesActors {
         }
         for run in commands.chunk_by_mut(|a, b| a.is_on_keys() && b.is_on_keys()) {
             match run {
-                [one] if !one.is_on_keys() => self.decide_alone(store, one)?,
+                [one] if !one.is_on_keys() => self.decide_alone(store, one, now_ms)?,
                 run => {
                     if Segment::decide(self, store, run, now_ms)? == Decided::Conflict {
                         return Ok(Decided::Conflict);
@@ -79,6 +83,7 @@ impl LikesActors {
         self.counters.clear();
         self.versions.clear();
         self.sweep = Sweep::default();
+        self.check = Check::default();
     }
 
     /// Drops what nobody touched for an idle period.
@@ -104,12 +109,26 @@ impl LikesActors {
         Ok(version)
     }
 
-    fn decide_alone<S: LikesStore + CountersStore>(
+    fn decide_alone<S: LikesStore + LikersStore + CountersStore>(
         &mut self,
         store: &mut S,
         command: &mut Command,
+        now_ms: i64,
     ) -> Result<(), Error> {
         match command {
+            Command::LikesOf { user, after, limit, reply } => {
+                reply.set(store.likes_of(user.as_str(), *after, *limit)?);
+            }
+            Command::Likers { item, after, limit, reply } => {
+                // No key is below 1: of an item that does not exist nothing is found, and it is said whether there is an index.
+                let key = store.load_items(&[item.as_str()])?.into_iter().next().flatten();
+                let likers: Likers = store.likers(key.unwrap_or(ItemKey(0)), after, *limit)?;
+                reply.set(likers);
+            }
+            Command::Index { limit, reply } => reply.set(store.build_index(*limit)?),
+            Command::Check { shards, rows, reply } => {
+                reply.set(self.check_rows(store, *shards, *rows, now_ms)?);
+            }
             Command::Changes { shard, after, up_to, limit, reply } => {
                 reply.set(self.changes(store, *shard, *after, *up_to, *limit)?);
             }
@@ -117,6 +136,8 @@ impl LikesActors {
                 let deleted = store.delete_item(item.as_str(), *deletion, &self.shards)?;
                 // Its counters stay in memory under a key that nothing names any more, until they idle out.
                 self.items.remove(item.as_str());
+                // Its memberships are still there and count no more.
+                self.check = Check::default();
                 reply.set(deleted);
             }
             Command::Sweep { limit, reply } => reply.set(self.sweep(store, *limit)?),

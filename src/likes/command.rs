@@ -8,7 +8,8 @@ use super::counters::decide::{Added, Terms};
 use super::types::{ItemId, UserId};
 use crate::metrics::{AddMetrics, LikesMetrics};
 use crate::partition::{Command as PartitionCommand, Refusal, Reply};
-use crate::store::likes::{ChangePosition, ChangedCounter};
+use crate::store::likers::{LikedItem, Likers};
+use crate::store::likes::{ChangePosition, ChangedCounter, ItemKey};
 
 /// Counted after the commit, like everything that others see.
 static METRICS: LazyLock<LikesMetrics> = LazyLock::new(LikesMetrics::default);
@@ -92,6 +93,44 @@ pub enum Command {
         /// Whether it was there.
         reply: Reply<bool>,
     },
+    /// A page of a user's likes.
+    LikesOf {
+        /// Who.
+        user: UserId,
+        /// After this item.
+        after: ItemKey,
+        /// Look at so many at most.
+        limit: u32,
+        /// The page.
+        reply: Reply<Vec<LikedItem>>,
+    },
+    /// The first users of the partition who like an item.
+    Likers {
+        /// What.
+        item: ItemId,
+        /// After this one.
+        after: String,
+        /// At most so many.
+        limit: u32,
+        /// By the bytes of their ids.
+        reply: Reply<Likers>,
+    },
+    /// Put the next memberships into an index by item that is being built.
+    Index {
+        /// Look at so many at most.
+        limit: u32,
+        /// Whether more is to be done.
+        reply: Reply<bool>,
+    },
+    /// Count the next memberships again, for the drift check.
+    Check {
+        /// `likes.shards`.
+        shards: u32,
+        /// Look at so many at most.
+        rows: u32,
+        /// What came of it.
+        reply: Reply<Checked>,
+    },
     /// Look at the next membership rows for those of deleted items.
     Sweep {
         /// Look at so many at most.
@@ -120,6 +159,15 @@ pub struct Changes {
     pub up_to: i64,
 }
 
+/// What a step of the drift check has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Counters that were compared with their memberships and their ledger.
+    pub compared: u64,
+    /// Those that differ, in words.
+    pub wrong: Vec<String>,
+}
+
 impl PartitionCommand for Command {
     fn release(self) {
         match self {
@@ -141,9 +189,13 @@ impl PartitionCommand for Command {
                 }
                 reply.release();
             }
-            Self::Delete { reply, .. } | Self::Sweep { reply, .. } | Self::ForgetRequests { reply, .. } => {
-                reply.release()
-            }
+            Self::Delete { reply, .. }
+            | Self::Sweep { reply, .. }
+            | Self::Index { reply, .. }
+            | Self::ForgetRequests { reply, .. } => reply.release(),
+            Self::LikesOf { reply, .. } => reply.release(),
+            Self::Likers { reply, .. } => reply.release(),
+            Self::Check { reply, .. } => reply.release(),
             Self::Liked { reply, .. } => reply.release(),
             Self::Count { reply, .. } => reply.release(),
             Self::Changes { reply, .. } => reply.release(),
@@ -155,9 +207,13 @@ impl PartitionCommand for Command {
             Self::Set { reply, .. }
             | Self::Delete { reply, .. }
             | Self::Sweep { reply, .. }
+            | Self::Index { reply, .. }
             | Self::ForgetRequests { reply, .. } => reply.refuse(refusal),
             Self::Add { reply, .. } => reply.refuse(refusal),
             Self::Liked { reply, .. } | Self::SetAll { reply, .. } => reply.refuse(refusal),
+            Self::LikesOf { reply, .. } => reply.refuse(refusal),
+            Self::Likers { reply, .. } => reply.refuse(refusal),
+            Self::Check { reply, .. } => reply.refuse(refusal),
             Self::Count { reply, .. } => reply.refuse(refusal),
             Self::Changes { reply, .. } => reply.refuse(refusal),
         }

@@ -25,6 +25,14 @@ pub fn set_like(view: View, liked: bool, version: i64) -> Option<View> {
     Some(View { member: liked, counter: Counter { members, version, ..view.counter } })
 }
 
+/// Forgets a member: its like goes; or, with `keep_count`, only the member does, and the like stays in the base. The new
+/// counter, stamped with the shard's `version`.
+#[must_use]
+pub fn forget_member(counter: Counter, keep_count: bool, version: i64) -> Counter {
+    let base = counter.base.saturating_add(i64::from(keep_count));
+    Counter { members: counter.members - 1, base, version }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{HashMap, HashSet};
@@ -46,7 +54,48 @@ mod tests {
         prop::collection::vec(step, 0..200)
     }
 
+    #[test]
+    fn forgetting_lowers_the_count_or_moves_it_into_the_base() {
+        let counter = Counter { members: 3, base: 5, version: 1 };
+        let removed = forget_member(counter, false, 2);
+        assert_eq!((removed, removed.total()), (Counter { members: 2, base: 5, version: 2 }, 7));
+        let anonymised = forget_member(counter, true, 2);
+        assert_eq!((anonymised, anonymised.total()), (Counter { members: 2, base: 6, version: 2 }, 8));
+    }
+
     proptest! {
+        /// Against the naive model: pairs of a user and an item, counted by looking, and likes that nobody's name is on.
+        #[test]
+        fn forgetting_people_agrees_with_the_model(steps in steps(), forgotten in prop::collection::vec((0..6_u8, any::<bool>()), 0..20)) {
+            let mut model: HashSet<(u8, u8)> = HashSet::new();
+            let mut nameless: HashMap<u8, i64> = HashMap::new();
+            let mut counters: HashMap<u8, Counter> = HashMap::new();
+            for (number, Step { user, item, liked }) in steps.into_iter().enumerate() {
+                let version = number as i64 + 1;
+                let view = View {
+                    member: model.contains(&(user, item)),
+                    counter: counters.get(&item).copied().unwrap_or_default(),
+                };
+                if let Some(after) = set_like(view, liked, version) {
+                    counters.insert(item, after.counter);
+                    if liked { model.insert((user, item)); } else { model.remove(&(user, item)); }
+                }
+                let Some((person, keep)) = forgotten.get(number / 10).filter(|_| number % 10 == 9) else { continue };
+                for item in 0..3 {
+                    if model.remove(&(*person, item)) {
+                        let counter = counters[&item];
+                        counters.insert(item, forget_member(counter, *keep, version));
+                        *nameless.entry(item).or_default() += i64::from(*keep);
+                    }
+                }
+            }
+            for (item, counter) in counters {
+                let members = model.iter().filter(|(_, liked)| *liked == item).count() as i64;
+                let base = nameless.get(&item).copied().unwrap_or(0);
+                prop_assert_eq!((counter.members, counter.base), (members, base));
+            }
+        }
+
         /// Against the naive model: a set of (user, item) pairs, counted by looking.
         #[test]
         fn counts_are_the_size_of_the_set(steps in steps(), base in -3..10_i64) {

@@ -38,6 +38,10 @@ struct Item<'a> {
 #[derive(Clone, Copy)]
 struct Member {
     claim: bool,
+    /// The user's shard, where a command may change it.
+    shard: Option<u32>,
+    /// Whether the user liked it before.
+    before: bool,
     /// Whether the row is in the transaction.
     stored: bool,
     now: bool,
@@ -158,19 +162,17 @@ impl<'a> Segment<'a> {
                 let of_shard = |shard: &u32| items.iter().map(|item| counter(*shard, item)).collect();
                 Plan::Count(shards.iter().map(of_shard).collect())
             }
-            Command::Changes { .. }
-            | Command::Delete { .. }
-            | Command::Sweep { .. }
-            | Command::ForgetRequests { .. } => Plan::Nothing,
+            _ => Plan::Nothing,
         }
     }
 
     fn plan_set(&mut self, shard: u32, user: &'a UserId, item: &'a ItemId, liked: bool) -> SetPlan {
         let item = self.item(item);
-        SetPlan {
-            member: self.members.place((user.as_str(), item), || Member::first(liked)),
-            counter: self.counters.place((shard, item), Touched::default),
+        let member = self.members.place((user.as_str(), item), || Member::first(liked));
+        if let Some(member) = self.members.get_mut(member) {
+            member.shard = Some(shard);
         }
+        SetPlan { member, counter: self.counters.place((shard, item), Touched::default) }
     }
 
     fn item(&mut self, name: &'a ItemId) -> usize {
@@ -216,6 +218,7 @@ impl<'a> Segment<'a> {
             if let Some(member) = self.members.get_mut(place) {
                 member.stored = member.claim || found;
                 member.now = found;
+                member.before = found;
             }
         }
         Ok(())
@@ -319,7 +322,21 @@ impl<'a> Segment<'a> {
         for change in &changes.counters {
             actors.counters.insert(change.key, change.after);
         }
+        if actors.check.is_counting() {
+            self.tell_check(actors);
+        }
         Ok(saved)
+    }
+
+    /// Whoever counts memberships again hears of those that changed behind its back.
+    fn tell_check(&self, actors: &mut LikesActors) {
+        for ((user, item), member) in &self.members.values {
+            if member.before != member.now
+                && let (Some(shard), Some(item)) = (member.shard, self.key(*item))
+            {
+                actors.check.changed(shard, user, item, member.now);
+            }
+        }
     }
 
     /// Gives a key to each item that did not exist and has been liked in this run, even if it was
@@ -348,7 +365,7 @@ impl<'a> Segment<'a> {
 
 impl Member {
     fn first(claim: bool) -> Self {
-        Self { claim, stored: false, now: false }
+        Self { claim, shard: None, before: false, stored: false, now: false }
     }
 }
 

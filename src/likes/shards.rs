@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use super::bulk::Wanted;
-use super::command::{Changes, Command};
+use super::command::{Changes, Checked, Command};
 use super::types::{ItemId, UserId, partition_of_shard, shards_of_partition};
 use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
-use crate::store::likes::ChangePosition;
+use crate::store::likers::{LikedItem, Likers};
+use crate::store::likes::{ChangePosition, ItemKey};
 
 /// No shard's number. The roll-up's and the sweep's questions wait in a queue of their own, behind no
 /// shard's likes, exact reads in another, so that a flood of them leaves the writers their places, and what comes in
@@ -182,6 +183,58 @@ impl Shards {
     /// `server.request_timeout_ms`
     pub(super) fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// A page of a user's likes, in the order in which its partition first heard of the items: at most `limit` after one.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn likes_of(
+        &self,
+        user: UserId,
+        after: ItemKey,
+        limit: u32,
+    ) -> Result<Vec<LikedItem>, Refusal> {
+        let partition = partition_of_shard(user.shard(self.shards), self.partitions());
+        let likes = |reply| Command::LikesOf { user, after, limit, reply };
+        self.ask(partition, READS, likes)?.within(self.patience).await
+    }
+
+    /// A page of an item's users by the bytes of their ids: at most `limit` after one. Every partition is asked for as many.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn likers(&self, item: &ItemId, after: &str, limit: u32) -> Result<Likers, Refusal> {
+        let likers = |reply| Command::Likers { item: item.clone(), after: after.to_owned(), limit, reply };
+        let asked = (0..self.partitions()).map(|partition| self.ask(partition, READS, likers));
+        let asked = asked.collect::<Result<Vec<_>, _>>()?;
+        let mut all = Vec::new();
+        for answer in try_join_all(asked.into_iter().map(|answer| answer.within(self.patience))).await? {
+            match answer {
+                Likers::Users(users) => all.extend(users),
+                other => return Ok(other),
+            }
+        }
+        all.sort_unstable();
+        all.truncate(limit as usize);
+        Ok(Likers::Users(all))
+    }
+
+    /// Puts the next rows into a partition's index by item; whether more is to be done.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn index(&self, partition: u32, limit: u32) -> Result<bool, Refusal> {
+        self.ask(partition, CHORES, |reply| Command::Index { limit, reply })?.within(self.patience).await
+    }
+
+    /// Goes on with a partition's drift check by so many rows.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub async fn check(&self, partition: u32, rows: u32) -> Result<Checked, Refusal> {
+        let check = |reply| Command::Check { shards: self.shards, rows, reply };
+        self.ask(partition, CHORES, check)?.within(self.patience).await
     }
 
     pub(super) fn ask_shard<T>(

@@ -133,6 +133,11 @@ impl Actor {
                     self.alarm(now_ms.saturating_add(limits.times.grace_ms));
                 }
             }
+            Command::Forget { user, reply } => {
+                let (forgotten, left) = self.state.forget(&user);
+                self.say_all(left);
+                answer(reply, Ok(forgotten));
+            }
             Command::View { members, reply } => answer(reply, Ok(View::of(&self.state, members))),
             Command::Tick => self.tick(now_ms),
             Command::Ping => self.state.links().iter().for_each(|link| link.ping(limits.queue)),

@@ -35,6 +35,8 @@ pub enum Command {
     Gone { link: Arc<Link>, end: End },
     /// Who is here?
     View { members: bool, reply: Reply<View> },
+    /// A user is to be forgotten; how many messages lost its name, and whether it was online.
+    Forget { user: UserId, reply: Reply<Forgotten> },
     /// Something may be over.
     Tick,
     /// Every connection is pinged.
@@ -61,6 +63,15 @@ pub struct Sent {
     pub online: usize,
     /// Whether it had been said before, under the same id.
     pub replayed: bool,
+}
+
+/// What a room knew of a user that it forgot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forgotten {
+    /// Messages in memory that it had said.
+    pub messages: usize,
+    /// Whether it was online.
+    pub was_online: bool,
 }
 
 /// A room as it is.
@@ -95,6 +106,7 @@ impl Command {
             Self::Say { from: From::Http(reply), .. } => answer(reply, Err(denied)),
             Self::Connect { reply, .. } => answer(reply, Err(denied)),
             Self::View { reply, .. } => answer(reply, Err(denied)),
+            Self::Forget { reply, .. } => answer(reply, Err(denied)),
             Self::Say { .. } | Self::Update { .. } | Self::Gone { .. } => {}
             Self::Tick | Self::Ping | Self::Drain => {}
         }

@@ -3,10 +3,11 @@
 //! A frame is JSON. Readers get it in one of three shapes, each made at most once and then shared: as a
 //! WebSocket frame, header and all; as the bare text of a message, for raw readers; as a server-sent event.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tungstenite::protocol::frame::FrameHeader;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
@@ -209,6 +210,37 @@ impl Frame {
         Self::new(Kind::Presence, position, json, None, None)
     }
 
+    /// The same message without who said it, and its bytes; `None` if it is none of this user's.
+    #[must_use]
+    pub fn without(&self, user: &UserId) -> Option<(Arc<Self>, usize)> {
+        #[derive(Deserialize)]
+        struct Said<'a> {
+            #[serde(borrow)]
+            user: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            text: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            data: Option<&'a RawValue>,
+            at: i64,
+        }
+
+        // Most are somebody else's, and need not be read.
+        if self.kind != Kind::Message || !self.json.contains(&to_json(&user.as_str())) {
+            return None;
+        }
+        let said: Said<'_> = serde_json::from_str(&self.json).ok()?;
+        if said.user.as_deref() != Some(user.as_str()) {
+            return None;
+        }
+        let body = match (said.text, said.data) {
+            (Some(text), _) => Body::Text(text.into()),
+            (None, data) => Body::Data(data.map_or("null", RawValue::get).into()),
+        };
+        let nobody_s = Message { user: None, body, id: None };
+        let bytes = nobody_s.bytes();
+        Some((Self::message(self.position.clone(), &nobody_s, said.at, self.origin), bytes))
+    }
+
     fn new(
         kind: Kind,
         position: Position,
@@ -318,6 +350,25 @@ mod tests {
         assert_eq!(frame.encoded(Mode::Events).unwrap(), event);
         let raw = "id: e:3\nevent: message\ndata: a\ndata: b\ndata: c\n\n";
         assert_eq!(frame.encoded(Mode::RawEvents).unwrap(), raw);
+    }
+
+    #[test]
+    fn a_message_without_its_sender_says_the_same() {
+        let position = Position { epoch: "e".into(), offset: 3 };
+        let [ada, bob] = ["ada", "bob"].map(|user| UserId::parse(user, 9).unwrap());
+        for body in [
+            Body::Text("it's \"ada\"\n".into()),
+            Body::Data(r#"{"user":"ada","n":1.50}"#.into()),
+            Body::Data("null".into()),
+        ] {
+            let said = Message { user: Some(ada.clone()), body: body.clone(), id: Some("ada-1".into()) };
+            let frame = Frame::message(position.clone(), &said, 7, None);
+            assert!(frame.without(&bob).is_none());
+            let (unnamed, bytes) = frame.without(&ada).unwrap();
+            let expected = Message { user: None, body, id: None };
+            assert_eq!(unnamed.json, Frame::message(position.clone(), &expected, 7, None).json);
+            assert_eq!((bytes, unnamed.without(&ada).is_none()), (expected.bytes(), true));
+        }
     }
 
     #[test]

@@ -86,6 +86,24 @@ impl<T> History<T> {
         }
     }
 
+    /// What is kept, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Kept<T>> {
+        self.kept.iter()
+    }
+
+    /// Keeps others in the place of some; of how many.
+    pub fn replace(&mut self, mut other: impl FnMut(&Kept<T>) -> Option<Kept<T>>) -> usize {
+        let mut replaced = 0;
+        for kept in &mut self.kept {
+            if let Some(other) = other(kept) {
+                self.bytes = self.bytes - kept.bytes + other.bytes;
+                *kept = other;
+                replaced += 1;
+            }
+        }
+        replaced
+    }
+
     fn drop_oldest(&mut self) -> bool {
         let dropped = self.kept.pop_front();
         self.bytes -= dropped.as_ref().map_or(0, |dropped| dropped.bytes);
@@ -175,6 +193,15 @@ mod tests {
         assert!(!history.is_empty());
         history.expire(1_010, BOUNDS);
         assert!(history.is_empty());
+    }
+
+    #[test]
+    fn what_takes_another_s_place_counts_for_its_own_bytes() {
+        let mut history = history(1..=3);
+        let smaller = |at: &Kept<()>| (at.offset == 2).then_some(kept(2, 4, 0));
+        assert_eq!(history.replace(smaller), 1);
+        assert_eq!((history.bytes, history.iter().count()), (24, 3));
+        assert_eq!(history.replace(|_| None), 0);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! awake); [`registry`] (the handle that finds it), [`settings`] (its bounds), [`admission`] (who is let in),
 //! `senders` (who speaks too much over HTTP), [`alarms`] and `upkeep` (what happens in silence); [`socket`]
 //! (a WebSocket's own task), `wire` and `boundary` (its connection), `said` (what it says); [`recorder`]
-//! and [`records`] (durable history, on a partition).
+//! and [`records`] (durable history, on a partition); `forgetting` (a user is forgotten in every room).
 //!
 //! Rooms run on the async runtime and keep presence in memory alone: after a restart nobody is a ghost.
 
@@ -19,6 +19,7 @@ mod boundary;
 pub mod close;
 pub mod command;
 pub mod denied;
+mod forgetting;
 pub mod frame;
 pub mod history;
 pub mod link;

@@ -50,7 +50,7 @@ pub(super) struct Shared {
 }
 
 /// Pause before a command that must arrive is offered again to a room whose queue is full.
-const OFFER_PAUSE: Duration = Duration::from_millis(5);
+pub(super) const OFFER_PAUSE: Duration = Duration::from_millis(5);
 
 impl Rooms {
     /// All rooms, none of them known yet, with their alarms and pings running until `stop`. With a `recorder`
@@ -244,6 +244,11 @@ impl Rooms {
                 Ok(Arc::clone(place.insert(Arc::new(Room::new(state)))))
             }
         }
+    }
+
+    /// Its rate over HTTP starts afresh.
+    pub(super) fn forget_sender(&self, user: &UserId) {
+        self.0.senders.forget(user);
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Room>> {

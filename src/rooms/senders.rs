@@ -55,6 +55,11 @@ impl Senders {
         }
         Ok(())
     }
+
+    /// Remembers nothing of a user.
+    pub(super) fn forget(&self, user: &UserId) {
+        self.users.buckets.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
+    }
 }
 
 impl<K: Eq + Hash> Rates<K> {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::command::Forgotten;
 use super::denied::Denied;
 use super::frame::{Frame, Kind, Snapshot, members_json};
 use super::history::{Bounds, History, Kept};
@@ -149,6 +150,23 @@ impl State {
             }
         }
         self.left(change, user)
+    }
+
+    /// Whether anything here has a user's name.
+    #[must_use]
+    pub fn knows(&self, user: &UserId) -> bool {
+        self.presence.is_online(user) || self.history.iter().any(|kept| kept.entry.without(user).is_some())
+    }
+
+    /// A user is forgotten: it leaves with all its connections, and what it said here loses its name.
+    pub fn forget(&mut self, user: &UserId) -> (Forgotten, Option<Said>) {
+        let was_online = self.presence.is_online(user);
+        let left = self.leave(user, true);
+        let messages = self.history.replace(|kept| {
+            let (entry, bytes) = kept.entry.without(user)?;
+            Some(Kept { bytes, id: None, entry, ..*kept })
+        });
+        (Forgotten { messages, was_online }, left)
     }
 
     /// A connection is let in: counted at once, listening once it has its snapshot.

@@ -16,6 +16,7 @@ use crate::partition::hold::Hold;
 use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
 use crate::partition::{Clock, Port, Workers};
+use crate::people;
 use crate::reservations::actor::{ReservationActors, Setup};
 use crate::reservations::alarm::Alarm;
 use crate::reservations::decide::Defaults;
@@ -66,6 +67,7 @@ impl Partitions {
         let (mut running, mut alarms, mut sets_alarms) = (Vec::new(), Vec::new(), Vec::new());
         for (index, mut store) in (0..).zip(stores) {
             removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
+            store.keep_index_by_item(config.likes.index_by_item)?;
             let alarm = Alarm::new(store.next_due_at_ms()?);
             let sets_alarm = Alarm::new(store.next_set_due_at_ms()?);
             alarms.push(alarm.clone());
@@ -96,6 +98,11 @@ impl Partitions {
     /// What can be held still, of each.
     pub(super) fn holds(&self) -> Vec<Box<dyn Hold>> {
         self.running.iter().map(|partition| Box::new(partition.handle.clone()) as Box<dyn Hold>).collect()
+    }
+
+    /// To what concerns people.
+    pub(super) fn people(&self) -> Vec<Box<dyn Port<people::Command>>> {
+        ports(&self.running)
     }
 
     /// Decides what still waits, checkpoints, and waits for the threads to end.

@@ -87,6 +87,8 @@ async fn come_to_rest(config: &Config, data: &mut DataDir) -> Result<(), Error> 
         clock: partitions.clock.clone(),
         page_items: config.rollup.page_items,
         kept: super::kept(config),
+        // Counters are counted anew by the move itself.
+        check_rows: 0,
         patience,
     };
     // Told to stop, it runs once and ends. A run that fails leaves totals that the move refuses.

@@ -45,6 +45,20 @@ pub struct CounterChange {
     pub after: Counter,
 }
 
+/// A change of a counter's base, in its ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerChange<'a> {
+    /// Whose base.
+    pub key: CounterKey,
+    /// Where it comes from: an import's id, [`ANONYMISED`].
+    pub source: &'a str,
+    /// Added to what stands there.
+    pub amount: i64,
+}
+
+/// The source of likes whose members were forgotten, and whose count stays.
+pub const ANONYMISED: &str = "anonymised";
+
 /// A membership row: this user likes this item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Membership<'a> {
@@ -63,6 +77,8 @@ pub struct LikesChanges<'a> {
     pub removed: Vec<Membership<'a>>,
     /// Each counter once, however often it was touched.
     pub counters: Vec<CounterChange>,
+    /// What the bases among them changed by.
+    pub ledger: Vec<LedgerChange<'a>>,
     /// Keys that were read and left alone: a shared store fences them, an exclusive one need not.
     pub rests_on: Vec<Membership<'a>>,
     /// When, in whole seconds since 1970: `liked_at` of the added rows.

@@ -8,7 +8,10 @@
 pub mod bookings;
 pub mod counters;
 pub mod history;
+pub mod import;
+pub mod likers;
 pub mod likes;
+pub mod people;
 pub mod reservations;
 pub mod rooms;
 pub mod sets;
@@ -17,7 +20,10 @@ pub mod summary;
 
 pub use bookings::BookingsStore;
 pub use counters::CountersStore;
+pub use import::ImportStore;
+pub use likers::LikersStore;
 pub use likes::LikesStore;
+pub use people::PeopleStore;
 pub use reservations::ReservationsStore;
 pub use rooms::RoomsStore;
 pub use sets::SetsStore;
@@ -143,10 +149,12 @@ pub trait Store:
     Transactions
     + LikesStore
     + CountersStore
+    + LikersStore
     + ReservationsStore
     + BookingsStore
     + SetsStore
     + RoomsStore
+    + PeopleStore
     + Send
     + 'static
 {
@@ -156,10 +164,12 @@ impl<S> Store for S where
     S: Transactions
         + LikesStore
         + CountersStore
+        + LikersStore
         + ReservationsStore
         + BookingsStore
         + SetsStore
         + RoomsStore
+        + PeopleStore
         + Send
         + 'static
 {

@@ -43,7 +43,7 @@ impl Namespace {
     #[must_use]
     pub fn of_route(route: &str) -> Option<Self> {
         match route.split('/').nth(1)? {
-            "likes" | "batch" | "counters" | "trending" => Some(Self::Likes),
+            "likes" | "users" | "batch" | "counters" | "trending" => Some(Self::Likes),
             "workshops" | "reservations" => Some(Self::Workshops),
             "rooms" | "join" | "leave" | "send" => Some(Self::Rooms),
             _ => None,

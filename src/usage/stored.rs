@@ -60,8 +60,9 @@ impl Stored {
 fn owner(table: &str) -> Option<Namespace> {
     match table {
         "items" | "memberships" | "shard_counters" | "version_floors" | "base_ledger" | "unswept_items"
-        | "applied_deletions" | "counter_requests" | "summary" | "watermarks" | "progress" | "deletions"
-        | "history" | "history_since" | "trending" | "trending_missed" => Some(Namespace::Likes),
+        | "applied_deletions" | "counter_requests" | "item_members" | "item_index" | "summary"
+        | "watermarks" | "progress" | "deletions" | "history" | "history_since" | "trending"
+        | "trending_missed" => Some(Namespace::Likes),
         "workshops"
         | "attempts"
         | "holders"
@@ -175,7 +176,8 @@ mod tests {
             let mut tables = connection.prepare(sql).unwrap();
             for table in tables.query_map([], |row| row.get::<_, String>(0)).unwrap() {
                 let table = table.unwrap();
-                let nobody_s = ["identity", "sqlite_sequence", "journal"].contains(&&*table);
+                let nobody_s =
+                    ["identity", "sqlite_sequence", "journal", "forgetting", "forgotten"].contains(&&*table);
                 assert_eq!(owner(&table).is_none(), nobody_s, "{table}");
             }
         }

@@ -7,12 +7,13 @@ use crate::service::{Service, Setup};
 const SHIPPED: &str = include_str!("../../config/headcount.toml");
 
 /// Every route that asks for a scope.
-const ROUTES: [(&str, &str, &str, &str); 13] = [
+const ROUTES: [(&str, &str, &str, &str); 15] = [
     ("read", "GET", "/likes?item=a", ""),
     ("read", "GET", "/likes/a", ""),
     ("read", "GET", "/likes/a/users/u", ""),
     ("read", "POST", "/batch/likes/query", r#"{"items":["a"],"user":"u"}"#),
     ("read", "GET", "/counters/c", ""),
+    ("read", "GET", "/users/u/likes", ""),
     ("read", "GET", "/workshops/w/status", ""),
     ("write", "PUT", "/likes/a/users/u", ""),
     ("write", "DELETE", "/likes/a/users/u", ""),
@@ -21,6 +22,7 @@ const ROUTES: [(&str, &str, &str, &str); 13] = [
     ("write", "POST", "/counters/c", r#"{"amount":1}"#),
     ("write", "POST", "/workshops/w/reservations", r#"{"requestId":"request-1","seats":1}"#),
     ("admin", "DELETE", "/likes/a", ""),
+    ("admin", "DELETE", "/users/u?policy=remove", ""),
 ];
 
 /// `headcount new-key`: the key, and what the settings need to know it.

@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 51] = [
+const METRICS: [(&str, &str, &[&str]); 53] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_backup_failures_total", "counter", &[]),
     ("headcount_backup_last_bytes", "gauge", &[]),
@@ -40,6 +40,8 @@ const METRICS: [(&str, &str, &[&str]); 51] = [
     ("headcount_partition_up", "gauge", &["partition"]),
     ("headcount_reservations_total", "counter", &["outcome"]),
     ("headcount_rollup_changed_items_total", "counter", &[]),
+    ("headcount_rollup_checked_counters_total", "counter", &[]),
+    ("headcount_rollup_drift_total", "counter", &[]),
     ("headcount_rollup_failures_total", "counter", &[]),
     ("headcount_rollup_lag_seconds", "gauge", &[]),
     ("headcount_rollup_seconds", "histogram", &[]),

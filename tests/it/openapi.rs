@@ -15,7 +15,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// schemathesis and a validator, every package of theirs with its version.
 const REQUIREMENTS: &str = include_str!("../schemathesis/requirements.txt");
 
-const ROUTES: [(&str, &[&str]); 34] = [
+const ROUTES: [(&str, &[&str]); 37] = [
     (BULK, &["post"]),
     ("/batch/likes/query", &["post"]),
     ("/counters/{counter}", &["get", "post"]),
@@ -26,6 +26,7 @@ const ROUTES: [(&str, &[&str]); 34] = [
     ("/likes/{item}", &["delete", "get", "post"]),
     (ITEM_EVENTS, &["get"]),
     ("/likes/{item}/history", &["get"]),
+    ("/likes/{item}/users", &["get"]),
     ("/likes/{item}/users/{user}", &["delete", "get", "put"]),
     ("/ready", &["get"]),
     ("/reservations", &["post"]),
@@ -41,6 +42,8 @@ const ROUTES: [(&str, &[&str]); 34] = [
     (SOCKET, &["get"]),
     ("/send", &["post"]),
     ("/trending", &["get"]),
+    ("/users/{user}", &["delete"]),
+    ("/users/{user}/likes", &["get"]),
     ("/workshops", &["get"]),
     ("/workshops/{workshop}", &["delete", "get", "put"]),
     (EVENTS, &["get"]),
@@ -217,6 +220,9 @@ fn statuses(path: &str, method: &str) -> &'static [&'static str] {
         (BULK, _) => &["200", "400", "401", "403", "404", "503", "507"],
         ("/counters/{counter}", "post") => {
             &["200", "400", "401", "403", "404", "408", "409", "413", "422", "503", "507"]
+        }
+        ("/likes/{item}/users" | "/users/{user}", _) => {
+            &["200", "400", "401", "403", "404", "409", "503", "507"]
         }
         (_, "post") => &["200", "400", "401", "403", "404", "408", "413", "503", "507"],
         _ => &["200", "400", "401", "403", "404", "503", "507"],

@@ -45,9 +45,9 @@ fn without_what_varies(mut value: Value) -> Value {
 
 fn comparable(output: &str) -> Vec<Value> {
     let spaced = output.replace("}{", "}\n{");
-    // How long it took.
-    let timed = |line: &'_ str| match (line.find(" in "), line.find(" s: ")) {
-        (Some(from), Some(to)) if line.starts_with("moved ") => format!("{}{}", &line[..from], &line[to..]),
+    // How many rows it took, and how long.
+    let timed = |line: &str| match line.split_once(" s: ") {
+        Some((took, what)) if took.starts_with("moved ") => what.to_owned(),
         _ => line.to_owned(),
     };
     let spaced: Vec<String> = spaced.lines().map(timed).collect();

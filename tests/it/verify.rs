@@ -161,6 +161,12 @@ const DAMAGES: &[Damage] = &[
         &["counter views, id view-", "after the latest time stored"],
     ),
     damage(
+        "versions that would be given again",
+        P0,
+        "UPDATE shard_counters SET version = 0",
+        &["shard 0: its versions end at 0, and the summary has carried"],
+    ),
+    damage(
         "a total changed",
         SUMMARY,
         "UPDATE summary SET total = total + 1 WHERE item = 'post'",

@@ -37,6 +37,7 @@ impl Namespace {
                 ("base_ledger", "base_ledger"),
                 ("unswept_items", "unswept_items"),
                 ("counter_requests", "counter_requests"),
+                ("item_members", "item_members"),
                 ("journal", "journal WHERE memberships <> '[]' OR counters <> '[]'"),
             ],
             // A tombstone holds nothing but the name that it answers 410 for.

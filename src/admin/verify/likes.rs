@@ -93,6 +93,68 @@ fn has_counter(partition: &Connection, shard: u32, item: &str) -> Result<bool, E
     Ok(select.exists((item, shard))?)
 }
 
+/// A counter that is not what its sources say, or that should not be there.
+pub(super) struct Recount {
+    pub shard: u32,
+    pub item_id: i64,
+    /// Its name, if it has one.
+    pub item: Option<String>,
+    /// Members and base as they are stored.
+    pub stored: Option<(i64, i64)>,
+    /// As the memberships say.
+    pub members: i64,
+    /// As the ledger says.
+    pub base: i64,
+}
+
+/// Counts one partition's likes again, for a repair; what is right is left out.
+pub(super) fn recount(place: &Place<'_>) -> Result<Vec<Recount>, Error> {
+    let items = load_items(place)?;
+    let mut members = count_members(place, &items, &mut Report::default())?;
+    let mut ledger = add_up_ledger(place)?;
+    let mut recounts = Vec::new();
+    let mut recount = |(shard, item_id): Key, stored, members, base| {
+        let item = items.get(&item_id).cloned();
+        let belongs = partition_of_shard(shard, place.manifest.partitions) == place.partition
+            && shard < place.manifest.shards;
+        if stored != Some((members, base)) || item.is_none() || !belongs {
+            recounts.push(Recount { shard, item_id, item, stored, members, base });
+        }
+    };
+    let mut counters =
+        place.connection.prepare("SELECT shard, item_id, members, base FROM shard_counters_now")?;
+    let mut rows = counters.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = (row.get(0)?, row.get(1)?);
+        let stored = Some((row.get(2)?, row.get(3)?));
+        recount(key, stored, members.remove(&key).unwrap_or(0), ledger.remove(&key).unwrap_or(0));
+    }
+    for (key, members) in members {
+        recount(key, None, members, ledger.remove(&key).unwrap_or(0));
+    }
+    for (key, base) in ledger {
+        recount(key, None, 0, base);
+    }
+    recounts.sort_unstable_by(|a, b| (&a.item, a.shard).cmp(&(&b.item, b.shard)));
+    Ok(recounts)
+}
+
+/// Rows by which the index by item differs from the memberships, where it is said to be whole. Both are tables: what waits in
+/// the journal is in neither.
+pub(super) fn index_differs(place: &Place<'_>) -> Result<i64, Error> {
+    let differs = place.connection.query_row(
+        "SELECT CASE WHEN EXISTS (SELECT 1 FROM item_index WHERE complete) THEN
+           (SELECT count(*) FROM memberships AS m
+            WHERE NOT EXISTS (SELECT 1 FROM item_members AS i WHERE i.item_id = m.item_id AND i.user = m.user))
+         + (SELECT count(*) FROM item_members AS i
+            WHERE NOT EXISTS (SELECT 1 FROM memberships AS m WHERE m.user = i.user AND m.item_id = i.item_id))
+         ELSE 0 END",
+        [],
+        |row| row.get(0),
+    )?;
+    Ok(differs)
+}
+
 /// Recounts one partition's likes.
 pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Report) -> Result<(), Error> {
     let items = load_items(place)?;
@@ -100,6 +162,11 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
     counters::audit(place, &items, report)?;
     let mut members = count_members(place, &items, report)?;
     let mut ledger = add_up_ledger(place)?;
+    let mut newest: HashMap<u32, i64> = place
+        .connection
+        .prepare("SELECT shard, version FROM version_floors")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
     let mut counters =
         place.connection.prepare("SELECT shard, item_id, members, base, version FROM shard_counters_now")?;
     let mut rows = counters.query([])?;
@@ -107,6 +174,7 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
         let (shard, item_id, stored, base, version): (u32, i64, i64, i64, i64) =
             (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
         report.counters += 1;
+        newest.entry(shard).and_modify(|newest| *newest = version.max(*newest)).or_insert(version);
         let Some(item) = items.get(&item_id) else {
             report.wrong(
                 place.partition,
@@ -152,6 +220,18 @@ pub(super) fn audit(place: &Place<'_>, summary: &SummaryAudit, report: &mut Repo
         let what =
             format!("{}, shard {shard}", items.get(&item_id).map_or("item ?".to_owned(), |item| named(item)));
         report.wrong(place.partition, what, "a base ledger and no counter");
+    }
+    for (shard, carried) in &summary.watermarks {
+        let newest = newest.get(shard).copied().unwrap_or(0);
+        if partition_of_shard(*shard, place.manifest.partitions) == place.partition && newest < *carried {
+            let why = format!("its versions end at {newest}, and the summary has carried {carried}");
+            report.wrong(place.partition, format!("shard {shard}"), why);
+        }
+    }
+    let differs = index_differs(place)?;
+    if differs > 0 {
+        let why = format!("{differs} rows are not what the memberships say");
+        report.wrong(place.partition, "the index by item", why);
     }
     Ok(())
 }

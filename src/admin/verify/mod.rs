@@ -4,11 +4,14 @@
 //!
 //! It runs beside the service or without it. The summary is read first: a counter whose version is not
 //! above the summary's watermark has not changed since, so the two must agree; newer ones are pending.
+//!
+//! `--repair` puts right what is wrong about likes, and audits afterwards.
 
 mod absence;
 mod counters;
 mod history;
 mod likes;
+mod repair;
 mod report;
 mod reservations;
 mod rooms;
@@ -20,7 +23,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use crate::config::Config;
 use crate::data_dir::{self, Manifest};
+use crate::partition::clock::SteppedBack;
 use crate::store;
 use crate::store::sqlite::PARTITION_SCHEMA;
 use crate::store::sqlite::open::snapshot;
@@ -39,6 +44,9 @@ pub struct Options {
     /// Pass only if nothing of this namespace is stored: likes or workshops
     #[arg(long, value_name = "NAMESPACE")]
     pub deleted: Option<Namespace>,
+    /// Put right what is wrong about likes: counters from memberships and ledgers, totals from counters. Without the service
+    #[arg(long, conflicts_with = "deleted")]
+    pub repair: bool,
 }
 
 /// Why an audit could not look. Never taken for a pass.
@@ -47,6 +55,9 @@ pub enum Error {
     /// The directory.
     #[error(transparent)]
     DataDir(#[from] data_dir::Error),
+    /// The clock, for a repair.
+    #[error(transparent)]
+    Clock(#[from] SteppedBack),
     /// A file.
     #[error("{file}: {source}")]
     File {
@@ -63,9 +74,13 @@ const PAUSE: Duration = Duration::from_millis(1500);
 
 /// Runs the command: exit 0 if all is right, 1 if something is wrong, 2 if it could not look.
 #[must_use]
-pub fn command(data_dir: &Path, deleted: Option<Namespace>) -> ExitCode {
-    let outcome = match deleted {
+pub fn command(data_dir: &Path, options: &Options, config: &Config) -> ExitCode {
+    let outcome = match options.deleted {
         Some(namespace) => absence::prove(data_dir, namespace),
+        None if options.repair => repair::repair(data_dir, config).and_then(|repaired| {
+            repair::print(&repaired);
+            verify(data_dir)
+        }),
         None => verify_patiently(data_dir),
     };
     match outcome {

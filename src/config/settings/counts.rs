@@ -26,6 +26,10 @@ pub struct Likes {
     pub max_trending: u32,
     /// Most items that one request may ask about in its body. 1 to 100,000.
     pub max_items_per_query: usize,
+    /// Most entries in a page of a user's likes or of an item's users. 1 to 10,000.
+    pub max_page: u32,
+    /// Keeps an index of who likes an item, which `GET /likes/{item}/users` needs.
+    pub index_by_item: bool,
 }
 
 impl Default for Likes {
@@ -40,6 +44,8 @@ impl Default for Likes {
             max_history_buckets: 1_500,
             max_trending: 100,
             max_items_per_query: 1_000,
+            max_page: 200,
+            index_by_item: false,
         }
     }
 }
@@ -55,6 +61,8 @@ impl Likes {
         ("max_history_buckets", whole(1, 100_000)),
         ("max_trending", whole(1, 10_000)),
         ("max_items_per_query", whole(1, 100_000)),
+        ("max_page", whole(1, 10_000)),
+        ("index_by_item", Rule::Switch),
     ];
 }
 
@@ -137,6 +145,8 @@ pub struct Rollup {
     /// Items that are ranked in each window, of those that changed in it. 100 to 1,000,000, and at least
     /// `likes.max_trending`.
     pub trending_items: u32,
+    /// Memberships that the drift check counts again after each run, a partition; 0 checks nothing. 0 to 100,000.
+    pub check_rows: u32,
 }
 
 impl Default for Rollup {
@@ -149,6 +159,7 @@ impl Default for Rollup {
             history_hours: 744,
             history_days: 400,
             trending_items: 10_000,
+            check_rows: 1_000,
         }
     }
 }
@@ -162,6 +173,7 @@ impl Rollup {
         ("history_hours", whole(192, 8_784)),
         ("history_days", whole(1, 36_600)),
         ("trending_items", whole(100, 1_000_000)),
+        ("check_rows", whole(0, 100_000)),
     ];
 }
 

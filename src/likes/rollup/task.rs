@@ -57,6 +57,8 @@ pub struct Start<S> {
     pub page_items: u32,
     /// How much of the past is kept.
     pub kept: Kept,
+    /// `rollup.check_rows`
+    pub check_rows: u32,
     /// `server.request_timeout_ms`
     pub patience: Duration,
 }
@@ -79,6 +81,7 @@ pub fn start<S: SummaryStore>(start: Start<S>, stop: CancellationToken) -> (Roll
             tidied: None,
         },
         metrics: RollupMetrics::default(),
+        check_rows: start.check_rows,
         deletions_unfinished: true,
         to_sweep: (0..partitions).collect(),
     };
@@ -114,6 +117,7 @@ impl Rollup {
 struct Task<S> {
     runner: Runner<S>,
     metrics: RollupMetrics,
+    check_rows: u32,
     deletions_unfinished: bool,
     /// Partitions that may hold rows of deleted items.
     to_sweep: Vec<u32>,
@@ -135,6 +139,7 @@ impl<S: SummaryStore> Task<S> {
                     self.run().await;
                     self.tidy().await;
                     self.sweep().await;
+                    self.check().await;
                 }
             }
         }
@@ -200,6 +205,20 @@ impl<S: SummaryStore> Task<S> {
             };
             if unfinished {
                 self.to_sweep.push(partition);
+            }
+        }
+    }
+
+    /// Some counters are counted again, a few rows of each partition a run.
+    async fn check(&self) {
+        let partitions = if self.check_rows == 0 { 0 } else { self.runner.shards.partitions() };
+        for partition in 0..partitions {
+            // One that is busy or down is checked another time.
+            let Ok(checked) = self.runner.shards.check(partition, self.check_rows).await else { continue };
+            self.metrics.checked.increment(checked.compared);
+            self.metrics.drifted.increment(checked.wrong.len() as u64);
+            for wrong in checked.wrong {
+                tracing::error!(partition, %wrong, "a counter is not what it counts: see headcount verify --repair");
             }
         }
     }

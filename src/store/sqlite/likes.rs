@@ -4,7 +4,8 @@ use rusqlite::OptionalExtension;
 
 use super::SqliteStore;
 use crate::store::likes::{
-    ChangePosition, ChangedCounter, Counter, CounterKey, ItemKey, LikesChanges, LikesStore, Membership,
+    ChangePosition, ChangedCounter, Counter, CounterKey, ItemKey, LedgerChange, LikesChanges, LikesStore,
+    Membership,
 };
 use crate::store::{Error, Saved};
 
@@ -63,6 +64,7 @@ impl LikesStore for SqliteStore {
             }
             self.pending.set_counter(change.key, change.after);
         }
+        self.save_ledger(&changes.ledger)?;
         Ok(Saved::Done)
     }
 
@@ -200,7 +202,21 @@ impl SqliteStore {
         Ok(changed)
     }
 
-    fn is_member(&self, key: Membership<'_>) -> Result<bool, Error> {
+    fn save_ledger(&self, changes: &[LedgerChange<'_>]) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let mut add = self.connection.prepare_cached(
+            "INSERT INTO base_ledger (shard, item_id, source, amount) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (shard, item_id, source) DO UPDATE SET amount = amount + ?4",
+        )?;
+        for change in changes {
+            add.execute((change.key.shard, change.key.item.0, change.source, change.amount))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_member(&self, key: Membership<'_>) -> Result<bool, Error> {
         if let Some(liked_at) = self.pending.members.get(&key) {
             return Ok(liked_at.is_some());
         }

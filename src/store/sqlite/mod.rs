@@ -2,15 +2,19 @@
 
 mod booking_changes;
 mod bookings;
+mod by_item;
 pub mod copy;
 mod counters;
 mod history;
+mod import;
 mod journal;
 mod likes;
 pub mod open;
 mod pending;
+mod people;
 mod ranking;
 mod removal;
+pub mod repair;
 mod reservations;
 mod rooms;
 mod sets;
@@ -36,6 +40,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_005.sql"),
         include_str!("schema/partition_006.sql"),
         include_str!("schema/partition_007.sql"),
+        include_str!("schema/partition_008.sql"),
     ],
 };
 

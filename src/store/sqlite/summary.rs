@@ -80,6 +80,21 @@ impl SqliteSummary {
         self.connection.total_changes()
     }
 
+    /// Rows by item, after an item. Parts that cannot be read are none.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn page(&self, after: &str, limit: u32) -> Result<Vec<(String, SummaryRow)>, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT item, total, version, parts FROM summary WHERE item > ?1 ORDER BY item LIMIT ?2",
+        )?;
+        let rows = select.query_map((after, limit), |row| {
+            let parts = serde_json::from_str(row.get_ref(3)?.as_str()?).unwrap_or_default();
+            Ok((row.get(0)?, SummaryRow { total: row.get(1)?, version: unsigned(row, 2)?, parts }))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// A reader beside this writer.
     ///
     /// # Errors

@@ -92,6 +92,15 @@ fn items_and_users() {
         let body = json!({ "userId": name }).to_string();
         let posted = check(&service, "POST", format!("/likes/{encoded}?exact=true"), body.as_bytes(), OK);
         let total = if name == "ada" { 1 } else { 2 };
+        let listed = check(&service, "GET", format!("/users/{encoded}/likes"), b"", OK);
+        assert_eq!(listed.json["user"], name);
+        let items: Vec<&str> = listed.json["likes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|like| like["item"].as_str().unwrap())
+            .collect();
+        assert!(items.contains(&"an-item") && items.contains(&name), "{items:?}");
         assert_eq!((&posted.json["user"], &posted.json["total"]), (&json!(name), &json!(total)));
     }
     let (too_long, too_long_in_bytes) = ("a".repeat(129), "%C3%A9".repeat(65));
@@ -129,6 +138,9 @@ fn items_and_users() {
         }
         check(&service, "GET", format!("/likes/{name}"), b"", bad_item);
         check(&service, "DELETE", format!("/likes/{name}"), b"", bad_item);
+        check(&service, "GET", format!("/likes/{name}/users"), b"", bad_item);
+        check(&service, "GET", format!("/users/{name}/likes"), b"", bad_user);
+        check(&service, "DELETE", format!("/users/{name}?policy=remove"), b"", bad_user);
         check(&service, "POST", format!("/likes/{name}"), br#"{"userId":"ada"}"#, bad_item);
         check(&service, "GET", format!("/likes?item={name}"), b"", of_query(name, "invalid_item"));
         check(&service, "GET", format!("/likes?item=a&user={name}"), b"", of_query(name, "invalid_user"));

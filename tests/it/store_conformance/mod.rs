@@ -5,7 +5,9 @@
 
 mod bookings;
 mod counters;
+mod likers;
 mod likes;
+mod people;
 mod reservations;
 mod rooms;
 mod sets;
@@ -29,7 +31,7 @@ macro_rules! conforms {
 macro_rules! store_conforms {
     ($($store:ident: $new_place:expr),+ $(,)?) => {
         $(mod $store {
-            use super::{bookings, counters, likes, reservations, rooms, sets, transactions};
+            use super::{bookings, counters, likers, likes, people, reservations, rooms, sets, transactions};
             conforms!(in_transactions, $new_place, transactions:
                 what_is_committed_is_there_after_reopening, what_is_rolled_back_is_not,
                 a_dropped_store_leaves_no_open_transaction, a_checkpoint_loses_nothing,
@@ -46,6 +48,12 @@ macro_rules! store_conforms {
             conforms!(for_counters, $new_place, counters:
                 an_id_is_kept_as_decided, an_id_that_changed_meanwhile_is_a_conflict,
                 ids_are_forgotten_oldest_first_a_chunk_at_a_time);
+            conforms!(for_likers, $new_place, likers:
+                a_user_s_likes_come_in_the_order_of_their_keys, without_an_index_nobody_knows_who_likes_an_item,
+                a_walk_sees_every_membership_once, a_sample_lies_anywhere, a_ledger_adds_up_by_counter);
+            conforms!(for_people, $new_place, people:
+                a_forgetting_is_noted_until_it_ends, what_was_forgotten_adds_up,
+                a_holder_s_name_goes_and_its_surrogate_stays, messages_lose_their_sender_a_few_at_a_time);
             conforms!(for_reservations, $new_place, reservations:
                 a_workshop_is_created_once_and_found_by_name, answers_stand_in_the_order_of_the_question,
                 an_attempt_is_kept_as_decided, a_workshop_that_changed_meanwhile_is_a_conflict,
