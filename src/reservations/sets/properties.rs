@@ -269,7 +269,7 @@ impl World {
                         decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms, set_ends_at_ms };
                     let request = |desk: &mut Desk<'_, MemoryBook>| decide::request(desk, &id, &ask);
                     said.push(rule::refusal(self.at_the_desk(pool, request).unwrap()));
-                    self.asked.insert((driver.set, pool), self.pools[pool].key);
+                    self.asked.entry((driver.set, pool)).or_insert(self.pools[pool].key);
                 }
                 match said.len() == row.lines.len() {
                     true => Doing::Deciding(rule::verdict(&row, said), row.round),
@@ -277,9 +277,11 @@ impl World {
                 }
             }
             Doing::Deciding(verdict, round) => {
-                let row = self.sets.get_mut(&driver.set).expect("nobody forgets what is pending");
-                rule::look_at_the_clock(row, now_ms);
-                rule::decide(row, verdict, round, &DEFAULTS, now_ms);
+                // Another driver may have decided and finished it, and it may be forgotten since.
+                if let Some(row) = self.sets.get_mut(&driver.set) {
+                    rule::look_at_the_clock(row, now_ms);
+                    rule::decide(row, verdict, round, &DEFAULTS, now_ms);
+                }
                 Doing::Look
             }
             Doing::Settling(row, mut keys) => match row.lines.get(keys.len()) {
