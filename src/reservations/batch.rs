@@ -392,7 +392,11 @@ impl Touched {
         if !asks_after_sets || self.now.held == 0 {
             return Ok(None);
         }
-        let due = self.at_the_desk(actors, store, now_ms, |desk| desk.due_lines())?;
+        let mut due = self.at_the_desk(actors, store, now_ms, |desk| desk.due_lines())?;
+        // Whoever asks for a line knows its set better than the workshop does.
+        if let Command::Reserve { request, .. } | Command::Change { request, .. } = command {
+            due.retain(|set| set != request);
+        }
         Ok((!due.is_empty()).then_some(Undecided::DueLines(due)))
     }
 

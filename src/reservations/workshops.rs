@@ -296,12 +296,14 @@ impl Workshops {
         workshop: &WorkshopName,
         command: impl Fn(bool, Reply<OrUndecided<T>>) -> Command,
     ) -> Result<T, Refused> {
-        for round in 0.. {
-            let as_it_stands = round == ROUNDS;
+        let mut as_it_stands = false;
+        for round in 1.. {
             match self.ask(workshop.hash(), |reply| command(as_it_stands, reply)).await? {
                 Ok(answer) => return Ok(answer),
                 Err(Undecided::Gone(gone)) => return Err(Refused::Gone(gone)),
-                Err(Undecided::DueLines(lines)) if !as_it_stands => self.settle_due(workshop, lines).await,
+                Err(Undecided::DueLines(lines)) if !as_it_stands => {
+                    as_it_stands = !self.settle_due(workshop, lines).await || round == ROUNDS;
+                }
                 Err(Undecided::DueLines(_)) => break,
             }
         }

@@ -47,14 +47,22 @@ impl Workshops {
         }
     }
 
-    /// Has lines of a workshop do what became of their sets. Whatever does not answer leaves its line as it is.
-    pub(in crate::reservations) async fn settle_due(&self, workshop: &WorkshopName, sets: Vec<RequestId>) {
+    /// Has lines of a workshop do what became of their sets; whether any had to. A home that does not answer, or has
+    /// not decided, leaves its line as it is.
+    pub(in crate::reservations) async fn settle_due(
+        &self,
+        workshop: &WorkshopName,
+        sets: Vec<RequestId>,
+    ) -> bool {
         let settle = |request: RequestId| async move {
-            let Ok(Ok(told)) = self.ask_home(&request, Step::Look).await else { return };
-            if let Some(line) = told.set.lines.iter().find(|line| *line.workshop == *workshop.as_str()) {
-                let _left_as_it_is = self.settle_line(&request, &told, line).await;
+            let Ok(Ok(told)) = self.ask_home(&request, Step::Look).await else { return false };
+            let line = told.set.lines.iter().find(|line| *line.workshop == *workshop.as_str());
+            let decided = line.filter(|line| settlement(&told.set, line.seats).is_some());
+            match decided {
+                Some(line) => self.settle_line(&request, &told, line).await.is_ok(),
+                None => false,
             }
         };
-        join_all(sets.into_iter().map(settle)).await;
+        join_all(sets.into_iter().map(settle)).await.contains(&true)
     }
 }

@@ -197,7 +197,10 @@ fn save<S: SetsStore>(
         let before = touched.loaded.as_ref();
         if let Some(now) = &mut touched.now {
             now.version = before.map_or(0, |before| before.version) + 1;
-            if before.map(|before| before.state) != Some(now.state) {
+            // A set that gets its seats not again ends no second time.
+            let ends_again = before.is_some_and(|before| before.state == SetState::Retaking)
+                && now.state == SetState::Expired;
+            if before.map(|before| before.state) != Some(now.state) && !ends_again {
                 came.to.push(Turn { state: now.state, hold: now.hold });
             }
             came.first_end_at_ms = [came.first_end_at_ms, now.expires_at_ms].into_iter().flatten().min();
