@@ -31,7 +31,7 @@ async fn nothing_drifts_whatever_happens() {
     let stop = AtomicBool::new(false);
     let load = async |writer: usize| {
         let client = &service.client;
-        for n in 0.. {
+        for n in 0..1_500 {
             if stop.load(Ordering::Acquire) {
                 break;
             }

@@ -35,7 +35,7 @@ async fn at_the_moment_of_its_end_a_confirmation_of_a_set_is_late() {
     let setup = Setup::new().with("reservations.set_retry_ms", 600_000);
     let service = setup.start();
     let client = &service.client;
-    let held = hold(client, "held", &[("alpha", 4), ("launch-day", 4)], 300).await;
+    let held = hold(client, "held", &[("alpha", 4), ("launch-day", 4)], 3_000).await;
     time::comes(client, held.json["expiresAt"].as_i64().unwrap()).await;
     assert_word(&change(client, "held", "confirm", Value::Null).await, 409, "hold_expired");
     assert_eq!(client.get("/reservations/held").await.json["state"], "expired");
