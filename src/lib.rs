@@ -12,7 +12,7 @@
 //! - [`people`]: what concerns a person whatever it did, over all features.
 //! - [`engine`]: the features together on one partition.
 //! - [`partition`]: the thread that takes a batch, commits it and lets the answers out. Knows no feature.
-//! - [`store`]: where state is kept; [`data_dir`]: whose it is.
+//! - [`store`]: where state is kept; [`data_dir`]: whose it is; [`opening`]: its files, opened.
 //! - [`admin`]: a data directory from outside: audit, repair, import, export.
 //! - [`usage`]: what each namespace costs; [`metrics`], [`log`]: what operators see.
 //!
@@ -32,6 +32,7 @@ pub mod likes;
 pub mod log;
 pub mod metrics;
 pub mod names;
+pub mod opening;
 pub mod partition;
 pub mod people;
 pub mod reservations;

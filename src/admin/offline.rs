@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::config::Config;
 use crate::data_dir::{self, DataDir};
 use crate::likes::types::shards_of_partition;
+use crate::opening;
 use crate::partition::Clock;
 use crate::partition::clock::SteppedBack;
 use crate::store::sqlite::summary::SqliteSummary;
-use crate::store::sqlite::{Identity, SqliteStore};
+use crate::store::sqlite::SqliteStore;
 use crate::store::{self, Transactions};
 
 /// Why it cannot be opened or changed.
@@ -36,20 +37,11 @@ impl Offline {
     /// Locks and opens a directory, creating what is missing.
     pub(super) fn open(path: &Path, config: &Config) -> Result<Self, Error> {
         let mut data = DataDir::open(path, config.likes.shards, config.storage.partitions)?;
-        let open = |partition| {
-            let identity = Identity { data_id: data.manifest().data_id.clone(), partition };
-            SqliteStore::open(&data.partition_file(partition), identity, config.sqlite.clone())
-        };
-        let stores = (0..data.manifest().partitions).map(open).collect::<Result<Vec<_>, _>>()?;
+        let stores = opening::stores(&data, config)?;
         let data_id = data.manifest().data_id.clone();
         let _created = SqliteSummary::open(&data.summary_file(), &data_id, &config.sqlite)?;
         data.complete()?;
-        let marks = stores.iter().map(SqliteStore::clock_mark_ms).collect::<Result<Vec<_>, _>>()?;
-        let max_step_ms = match config.clock.allow_step_back {
-            true => i64::MAX,
-            false => i64::try_from(config.clock.max_step_ms).unwrap_or(i64::MAX),
-        };
-        let clock = Clock::system(marks.into_iter().max().unwrap_or(0), max_step_ms)?;
+        let clock = opening::clock::<Error>(&stores, config)?;
         Ok(Self { data, stores, clock })
     }
 

@@ -12,6 +12,7 @@ use crate::engine::{Command, Engine};
 use crate::likes::Shards;
 use crate::likes::actor::LikesActors;
 use crate::likes::types::shards_of_partition;
+use crate::opening;
 use crate::partition::hold::Hold;
 use crate::partition::mailbox::Gather;
 use crate::partition::worker::{self, Limits, Partition};
@@ -26,8 +27,8 @@ use crate::reservations::{Sets, Workshops};
 use crate::rooms::recorder::Recorder;
 use crate::rooms::records::RoomRecords;
 use crate::rooms::settings::history_bounds;
-use crate::store::sqlite::{Identity, SqliteStore};
-use crate::store::{self, BookingsStore, SetsStore};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{BookingsStore, SetsStore};
 use crate::usage::Usage;
 
 /// Running partitions with the ways in: the service without its listeners and its roll-up.
@@ -59,9 +60,9 @@ impl Partitions {
     /// # Errors
     /// [`Error::DataDir`], [`Error::Store`], [`Error::Clock`] and [`Error::Thread`].
     pub fn start(config: &Config, data: &mut DataDir, workers: Option<Arc<Workers>>) -> Result<Self, Error> {
-        let stores = open_stores(data, config)?;
+        let stores = opening::stores(data, config)?;
         data.complete()?;
-        let clock = start_clock(&stores, config)?;
+        let clock = opening::clock::<Error>(&stores, config)?;
         let feeds = Feeds::default();
         let usage = Usage::new(&clock);
         let (mut running, mut alarms, mut sets_alarms) = (Vec::new(), Vec::new(), Vec::new());
@@ -113,24 +114,6 @@ impl Partitions {
         }
         join_all(self.running.into_iter().map(Partition::join)).await;
     }
-}
-
-fn open_stores(data: &DataDir, config: &Config) -> Result<Vec<SqliteStore>, store::Error> {
-    let open = |partition| {
-        let identity = Identity { data_id: data.manifest().data_id.clone(), partition };
-        SqliteStore::open(&data.partition_file(partition), identity, config.sqlite.clone())
-    };
-    (0..data.manifest().partitions).map(open).collect()
-}
-
-fn start_clock(stores: &[SqliteStore], config: &Config) -> Result<Clock, Error> {
-    let marks = stores.iter().map(SqliteStore::clock_mark_ms).collect::<Result<Vec<_>, _>>()?;
-    let mark_ms = marks.into_iter().max().unwrap_or(0);
-    let max_step_ms = match config.clock.allow_step_back {
-        true => i64::MAX,
-        false => i64::try_from(config.clock.max_step_ms).unwrap_or(i64::MAX),
-    };
-    Ok(Clock::system(mark_ms, max_step_ms)?)
 }
 
 fn engine(
