@@ -29,6 +29,26 @@ pub fn is_free_name(text: &str, max_bytes: usize) -> bool {
         && !text.chars().any(char::is_control)
 }
 
+/// What every type of a free name has; the type holds the text.
+macro_rules! free_name {
+    ($name:ident) => {
+        impl $name {
+            /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
+            #[must_use]
+            pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
+                $crate::names::is_free_name(text, max_bytes).then(|| Self(text.into()))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+pub(crate) use free_name;
+
 /// Whether a text can be the caller's id of something that is done once: `^[a-z0-9][a-z0-9-]{2,47}$`.
 #[must_use]
 pub fn is_request_id(text: &str) -> bool {

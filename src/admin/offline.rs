@@ -8,8 +8,8 @@ use crate::likes::types::shards_of_partition;
 use crate::opening;
 use crate::partition::Clock;
 use crate::partition::clock::SteppedBack;
-use crate::store::sqlite::summary::SqliteSummary;
 use crate::store::sqlite::SqliteStore;
+use crate::store::sqlite::summary::SqliteSummary;
 use crate::store::{self, Transactions};
 
 /// Why it cannot be opened or changed.

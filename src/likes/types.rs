@@ -5,29 +5,19 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::names::is_free_name;
+use crate::names::free_name;
 
 /// A user's id, as the application knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UserId(Box<str>);
+free_name!(UserId);
 
 /// What can be liked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ItemId(Arc<str>);
+free_name!(ItemId);
 
 impl UserId {
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The shard that owns this user's memberships: `xxh3_64(user id) % shards`. A stored fact: a data
     /// directory's manifest names the hash and the number of shards.
     #[must_use]
@@ -71,18 +61,6 @@ impl ItemId {
     #[must_use]
     pub fn counter_in(stored: &str) -> Option<&str> {
         stored.strip_prefix(COUNTER_MARK)
-    }
-
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 
     /// The text, shared.

@@ -15,25 +15,14 @@ pub use forgetter::{Done, Forgetter, NotForgotten};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::names::is_free_name;
+use crate::names::free_name;
 
 /// A person's name, as any of the features knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person(Arc<str>);
+free_name!(Person);
 
 impl Person {
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The text, shared.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::names::{is_free_name, is_name_byte, is_request_id};
+use crate::names::{free_name, is_name_byte, is_request_id};
 
 /// A workshop's name: `^[a-z][a-z0-9-]{0,31}$`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -14,10 +14,11 @@ pub struct WorkshopName(Arc<str>);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(Arc<str>);
 
-/// The person whom seats are for, as the application knows it. Stored in one row of its own; everything
-/// else holds a surrogate.
+/// The person whom seats are for, as the application knows it. Stored in one row of each partition that
+/// knows it; everything else holds a surrogate.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HolderName(Arc<str>);
+free_name!(HolderName);
 
 impl std::fmt::Debug for HolderName {
     /// Not the name: what is logged by mistake cannot be forgotten.
@@ -96,20 +97,6 @@ impl From<Arc<str>> for RequestId {
 
 impl std::borrow::Borrow<str> for RequestId {
     fn borrow(&self) -> &str {
-        &self.0
-    }
-}
-
-impl HolderName {
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::names::is_free_name;
+use crate::names::free_name;
 
 /// A room's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoomName(Arc<str>);
+free_name!(RoomName);
 
 /// A user's id, as the application knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(Arc<str>);
+free_name!(UserId);
 
 /// One connection of this process. Never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,36 +56,10 @@ pub struct Position {
 }
 
 impl RoomName {
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// The text, shared.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
-    }
-}
-
-impl UserId {
-    /// `None` unless the text is 1 to `max_bytes` bytes without control characters, and not `.` or `..`.
-    #[must_use]
-    pub fn parse(text: &str, max_bytes: usize) -> Option<Self> {
-        is_free_name(text, max_bytes).then(|| Self(text.into()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
