@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::Rng;
 use super::requests::Known;
+use super::whereabouts::{Asked, Whereabouts};
 use crate::client::Answer;
 
 /// Seats of every workshop that is booked: few, so that there is waiting and serving all the time.
@@ -71,8 +72,9 @@ impl Change {
             Self::Cancel => "cancel",
         }
     }
+}
 
-    /// Where it leads to from a state.
+impl Asked for Change {
     fn of(self, state: State) -> State {
         match (self, state) {
             (Self::Confirm, State::Held | State::Offered) => State::Confirmed,
@@ -81,7 +83,6 @@ impl Change {
         }
     }
 
-    /// The states from which the answer follows, and the state after it.
     fn told(self, answer: &Answer) -> Option<(&'static [State], Option<State>)> {
         use State::{Accepted, Cancelled, Confirmed, Expired, Held, Offered, Rejected, Waiting};
         Some(match (self, answer.status, answer.error(), answer.json["state"].as_str()) {
@@ -136,18 +137,6 @@ impl Booking {
         matches!(self.first, Known::Decided(_))
     }
 
-    /// Where it may be by now: seats get free for who waits, and short holds end.
-    fn may_be(&self) -> Vec<State> {
-        let mut states = self.states.clone();
-        if states.contains(&State::Waiting) {
-            states.push(State::Offered);
-        }
-        if states.contains(&State::Held) && self.hold_ms == Some(SHORT_MS) {
-            states.push(State::Expired);
-        }
-        states
-    }
-
     /// Notes an answer to the request itself; what is wrong with it, if anything.
     pub fn heard(&mut self, answer: &Answer) -> Vec<String> {
         let Some((first, replayed, state)) = self.read(answer) else {
@@ -188,41 +177,29 @@ impl Booking {
         let state = json["state"].as_str().map_or(Some(status), State::parse)?;
         Some((First { status, reserved: json["reserved"].as_i64()? }, json["replayed"].as_bool()?, state))
     }
+}
 
-    /// Notes an answer to a change; what is wrong with it, if anything.
-    pub fn heard_of(&mut self, change: Change, answer: &Answer) -> Vec<String> {
-        let Some((from, to)) = change.told(answer) else {
-            return vec![format!("{self}: no answer to {change:?}: {answer:?}")];
-        };
-        let before: Vec<State> = self.may_be().into_iter().filter(|state| from.contains(state)).collect();
-        let wrong = match before.is_empty() {
-            true => vec![format!("{self}: {change:?} in {:?} was answered {}", self.states, answer.text)],
-            false => Vec::new(),
-        };
-        self.states = to.map_or(before, |to| vec![to]);
-        wrong
+impl Whereabouts for Booking {
+    type Change = Change;
+
+    fn states(&self) -> &[State] {
+        &self.states
     }
 
-    /// A change was asked for, and perhaps done.
-    pub fn perhaps(&mut self, change: Change) {
-        let before = self.may_be();
-        self.states.extend(before.into_iter().map(|state| change.of(state)));
+    fn is_in(&mut self, states: Vec<State>) {
+        self.states = states;
     }
 
-    /// Takes over where it is; what contradicts where it may be.
-    pub fn found(&mut self, state: State) -> Option<String> {
-        let wrong = !self.may_be().contains(&state);
-        let wrong = wrong.then(|| format!("{self}: was {:?}, is {state:?}", self.states));
-        self.states = vec![state];
-        wrong
-    }
-
-    /// Where it is, once that is known.
-    pub fn state(&self) -> Option<State> {
-        match self.states[..] {
-            [state] => Some(state),
-            _ => None,
+    /// Where it may be by now: seats get free for who waits, and short holds end.
+    fn may_be(&self) -> Vec<State> {
+        let mut states = self.states.clone();
+        if states.contains(&State::Waiting) {
+            states.push(State::Offered);
         }
+        if states.contains(&State::Held) && self.hold_ms == Some(SHORT_MS) {
+            states.push(State::Expired);
+        }
+        states
     }
 }
 

@@ -6,6 +6,7 @@ use super::adds::Add;
 use super::bookings::{self, Booking, Change, Listed};
 use super::requests::{Known, Request};
 use super::sets::{SeatSet, SetChange};
+use super::whereabouts::Whereabouts;
 use super::{CALLERS, ITEMS, Replay, Rng, USERS, until_answered, user};
 use crate::client::{Answer, Client};
 

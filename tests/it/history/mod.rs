@@ -11,6 +11,7 @@ mod caller;
 mod requests;
 mod rng;
 mod sets;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use caller::{Caller, Workshops};
 use requests::Request;
 pub use rng::Rng;
 use sets::SeatSet;
+use whereabouts::Whereabouts;
 
 const CALLERS: usize = 8;
 const ITEMS: [&str; 5] = ["post", "photo", "song", "film", "book"];

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Rng;
 use super::bookings::{LONG_MS, Listed, SHORT_MS};
 use super::requests::Known;
+use super::whereabouts::{Asked, Whereabouts};
 use crate::client::Answer;
 
 /// Seats of several workshops, and where they may be by now.
@@ -46,8 +47,9 @@ impl SetChange {
             Self::Confirm | Self::Cancel => "",
         }
     }
+}
 
-    /// Where it may lead to from a state.
+impl Asked for SetChange {
     fn of(self, state: State) -> State {
         match (self, state) {
             (Self::Confirm | Self::Reacquire, State::Held) | (Self::Reacquire, State::Expired) => {
@@ -58,7 +60,6 @@ impl SetChange {
         }
     }
 
-    /// The states from which the answer follows, and the state after it.
     fn told(self, answer: &Answer) -> Option<(&'static [State], Option<State>)> {
         use State::{Accepted, Cancelled, Confirmed, Expired, Held, Rejected};
         Some(match (self, answer.status, answer.error(), answer.json["state"].as_str()) {
@@ -112,14 +113,6 @@ impl SeatSet {
         matches!(self.first, Known::Decided(_))
     }
 
-    fn may_be(&self) -> Vec<State> {
-        let mut states = self.states.clone();
-        if states.contains(&State::Held) && self.hold_ms == Some(SHORT_MS) {
-            states.push(State::Expired);
-        }
-        states
-    }
-
     /// Notes an answer to the request itself; what is wrong with it, if anything.
     pub fn heard(&mut self, answer: &Answer) -> Vec<String> {
         let Some((first, replayed, state)) = self.read(answer) else {
@@ -153,42 +146,6 @@ impl SeatSet {
         fits.then_some((status?, json["replayed"].as_bool()?, state?))
     }
 
-    /// Notes an answer to a change; what is wrong with it, if anything.
-    pub fn heard_of(&mut self, change: SetChange, answer: &Answer) -> Vec<String> {
-        let Some((from, to)) = change.told(answer) else {
-            return vec![format!("{self}: no answer to {change:?}: {answer:?}")];
-        };
-        let before: Vec<State> = self.may_be().into_iter().filter(|state| from.contains(state)).collect();
-        let wrong = match before.is_empty() {
-            true => vec![format!("{self}: {change:?} in {:?} was answered {}", self.states, answer.text)],
-            false => Vec::new(),
-        };
-        self.states = to.map_or(before, |to| vec![to]);
-        wrong
-    }
-
-    /// A change was asked for, and perhaps done.
-    pub fn perhaps(&mut self, change: SetChange) {
-        let before = self.may_be();
-        self.states.extend(before.into_iter().map(|state| change.of(state)));
-    }
-
-    /// Takes over where it is; what contradicts where it may be.
-    pub fn found(&mut self, state: State) -> Option<String> {
-        let wrong = !self.may_be().contains(&state);
-        let wrong = wrong.then(|| format!("{self}: was {:?}, is {state:?}", self.states));
-        self.states = vec![state];
-        wrong
-    }
-
-    /// Where it is, once that is known.
-    pub fn state(&self) -> Option<State> {
-        match self.states[..] {
-            [state] => Some(state),
-            _ => None,
-        }
-    }
-
     /// What is wrong with a line, as its workshop lists it: all of them have what the set has, or none has anything.
     pub fn check_line(&self, workshop: &str, listed: Option<&Listed>) -> Option<String> {
         let state = self.state()?;
@@ -200,6 +157,26 @@ impl SeatSet {
         };
         let whole = listed.is_none_or(|listed| listed.part_of_set && listed.seats == self.lines[workshop]);
         (!fits || !whole).then(|| format!("{self}: it is {state:?}, its line in {workshop} {listed:?}"))
+    }
+}
+
+impl Whereabouts for SeatSet {
+    type Change = SetChange;
+
+    fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    fn is_in(&mut self, states: Vec<State>) {
+        self.states = states;
+    }
+
+    fn may_be(&self) -> Vec<State> {
+        let mut states = self.states.clone();
+        if states.contains(&State::Held) && self.hold_ms == Some(SHORT_MS) {
+            states.push(State::Expired);
+        }
+        states
     }
 }
 
