@@ -19,6 +19,8 @@ Usage: cargo bench --bench http -- [FLAGS]
   --threads N       threads of the load generator (1)
   --only A,B        only these sides, or families of them (noop: noop-likes and noop-reservations)
   --expiry N        instead of all that: what one workshop notices while N holds of another one end in the same second
+  --scale N         instead: N likes of N/10 items imported, read, liked, rolled up, watched, audited and moved, beside an
+                    empty service
   --dir DIR         where the data directories are made (the system's temporary directory)
 
 Environment: HEADCOUNT_BIN, the server to measure, if not the one that cargo built.
@@ -29,6 +31,8 @@ pub enum Command {
     Measure(Settings),
     /// So many holds that end together.
     Expiry(u64, Settings),
+    /// So many stored likes.
+    Scale(u64, Settings),
     /// A child that is the bare axum program, on this port.
     Bare(u16),
     /// A child that is the canned responder, on this port.
@@ -75,7 +79,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
     };
     let mut settings = Settings::full();
     let mut args = std::iter::once(first).chain(args);
-    let mut expiry = None;
+    let (mut expiry, mut scale) = (None, None);
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
         match flag.as_str() {
@@ -92,14 +96,16 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
             "--connections" => settings.connections = within(&flag, value()?.parse()?, 1, 8192)?,
             "--threads" => settings.threads = within(&flag, value()?.parse()?, 1, 64)?,
             "--expiry" => expiry = Some(within(&flag, value()?.parse()?, 1_000, 1_000_000)?),
+            "--scale" => scale = Some(within(&flag, value()?.parse()?, 1_000_000, 10_000_000)?),
             "--dir" => settings.dir = value()?.into(),
             "--only" => settings.sides = only(&value()?)?,
             _ => return Err(format!("unknown flag {flag}; --help lists them").into()),
         }
     }
-    Ok(match expiry {
-        Some(holds) => Command::Expiry(holds, settings),
-        None => Command::Measure(settings),
+    Ok(match (expiry, scale) {
+        (Some(holds), _) => Command::Expiry(holds, settings),
+        (None, Some(likes)) => Command::Scale(likes, settings),
+        (None, None) => Command::Measure(settings),
     })
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::Failure;
 use crate::client::Client;
 use crate::machine;
+use crate::memory;
 use crate::sides::Server;
 
 /// A server opens its data and answers well within this.
@@ -28,6 +29,11 @@ pub struct Process {
 impl Process {
     /// Starts `server` with its data and its log in `dir`, and waits until it answers.
     pub fn start(server: Server, dir: &Path) -> Result<Self, Failure> {
+        Self::start_with(server, dir, &[])
+    }
+
+    /// [`Self::start`] with these settings besides.
+    pub fn start_with(server: Server, dir: &Path, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let (name, capacity) = match server {
             Server::Echo => ("echo", ""),
             Server::Bare => ("bare", ""),
@@ -45,7 +51,11 @@ impl Process {
         };
         let log = dir.join(format!("{name}.log"));
         let output = File::create(&log)?;
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        command
+            .envs(settings.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
         let child =
             command.spawn().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
         let mut process = Self { child, server, address, admin, log };
@@ -56,6 +66,19 @@ impl Process {
     /// CPU seconds that the process has used.
     pub fn cpu_seconds(&self) -> Result<f64, Failure> {
         machine::cpu_seconds(&self.child.id().to_string())
+    }
+
+    /// Bytes of memory that the process has resident.
+    pub fn resident_bytes(&self) -> Result<u64, Failure> {
+        memory::bytes(self.child.id(), "VmRSS")
+    }
+
+    /// Asks the process to end, and waits until it has.
+    pub fn stop(&mut self) -> Result<(), Failure> {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status()?;
+        let status = self.child.wait()?;
+        if status.success() { Ok(()) } else { Err(format!("a server ended with {status}").into()) }
     }
 
     /// The end of what the process has printed, for an error message.

@@ -56,6 +56,17 @@ impl Client {
             }
         }
     }
+
+    /// The sum of the series of `/metrics` whose lines start with `prefix`, 0 if there is none.
+    pub fn metric(&mut self, prefix: &str) -> Result<f64, Failure> {
+        let (_, text) = self.send("GET /metrics")?;
+        let text = String::from_utf8_lossy(text);
+        Ok(text
+            .lines()
+            .filter(|line| line.starts_with(prefix))
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum())
+    }
 }
 
 /// The whole number in the field `name` of a JSON object.

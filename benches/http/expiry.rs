@@ -131,10 +131,5 @@ fn neighbour_of(name: &str) -> String {
 
 fn expired(process: &Process) -> Result<u64, Failure> {
     // A connection that was idle meanwhile would be closed by now.
-    let mut metrics = Client::connect(process.admin)?;
-    let (_, text) = metrics.send("GET /metrics")?;
-    let series = "headcount_reservations_total{outcome=\"expired\"} ";
-    let found =
-        String::from_utf8_lossy(text).lines().find_map(|line| line.strip_prefix(series)?.parse().ok());
-    Ok(found.unwrap_or(0))
+    Ok(Client::connect(process.admin)?.metric("headcount_reservations_total{outcome=\"expired\"}")? as u64)
 }

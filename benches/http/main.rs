@@ -12,14 +12,16 @@ mod echo;
 mod expiry;
 mod generator;
 mod histogram;
+mod items;
 mod machine;
+mod memory;
 mod report;
 mod request;
 mod response;
+mod scale;
 mod sides;
 mod stream;
 mod tally;
-mod zipf;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,10 +31,10 @@ use args::{Command, Settings};
 use child::Process;
 use client::Client;
 use generator::{Load, Plan};
+use items::Items;
 use report::Record;
 use request::Request;
 use sides::{READ_LIKES, Server, Side};
-use zipf::Zipf;
 
 /// A bench has one thing to do with an error: print it and exit 1.
 type Failure = Box<dyn std::error::Error>;
@@ -51,6 +53,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Measure(settings) => measure(&settings),
         Command::Expiry(holds, settings) => expiry::measure(holds, &settings),
+        Command::Scale(likes, settings) => scale::measure(likes, &settings),
         Command::Bare(port) => Ok(bare::serve(port)?),
         Command::Echo(port) => Ok(echo::serve(port)?),
         Command::Help => {
@@ -73,7 +76,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
     println!("server: {}\n", child::headcount_path().display());
 
     let processes = start_all(settings, dir.path())?;
-    let mut bench = Bench { settings, processes, zipf: Arc::new(Zipf::new(sides::ZIPF_ITEMS)), runs: 0 };
+    let mut bench = Bench { settings, processes, zipf: Arc::new(Items::zipf(sides::ZIPF_ITEMS)), runs: 0 };
     let mut records: Vec<_> = settings.sides.iter().map(|side| Record::new(side)).collect();
     for round in 1..=*rounds {
         for record in &mut records {
@@ -102,7 +105,7 @@ fn start_all(settings: &Settings, dir: &Path) -> Result<Vec<Process>, Failure> {
 struct Bench<'a> {
     settings: &'a Settings,
     processes: Vec<Process>,
-    zipf: Arc<Zipf>,
+    zipf: Arc<Items>,
     runs: u64,
 }
 

@@ -21,12 +21,8 @@ impl Record {
         Self { side, total, rates: Vec::new(), server_cpu: 0.0, generator_cpu: 0.0 }
     }
 
-    /// The median of the rounds' rates: of an even number, the mean of the middle two.
     fn median(&self) -> f64 {
-        let mut rates = self.rates.clone();
-        rates.sort_unstable_by(f64::total_cmp);
-        let (low, high) = (rates.len().saturating_sub(1) / 2, rates.len() / 2);
-        rates.get(low).zip(rates.get(high)).map_or(0.0, |(low, high)| f64::midpoint(*low, *high))
+        median(self.rates.clone())
     }
 
     fn row(&self, ceiling: Option<&Self>) -> String {
@@ -49,6 +45,13 @@ impl Record {
             statuses(&self.total),
         )
     }
+}
+
+/// The median: of an even number, the mean of the middle two.
+pub fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (rates.len().saturating_sub(1) / 2, rates.len() / 2);
+    rates.get(low).zip(rates.get(high)).map_or(0.0, |(low, high)| f64::midpoint(*low, *high))
 }
 
 /// The table, and before it what the generator itself can do.

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::zipf::{Zipf, mix};
+use crate::items::{Items, mix};
 
 /// Stands for the id in a path or a body: 16 lower-case hexadecimal digits, unique to the request.
 const ID_MARK: &str = "<id>";
 const ID_WIDTH: usize = 16;
-/// Stands for the number of an item: 6 decimal digits, drawn from the Zipf distribution.
+/// Stands for the number of an item: 6 decimal digits. It may stand many times, for an item each.
 const ITEM_MARK: &str = "<item>";
 pub const ITEM_WIDTH: usize = 6;
 
@@ -17,16 +17,19 @@ pub const ITEM_WIDTH: usize = 6;
 pub struct Request {
     bytes: Vec<u8>,
     id_at: Option<usize>,
-    item_at: Option<usize>,
-    items: Option<Arc<Zipf>>,
+    items_at: Vec<usize>,
+    items: Option<Arc<Items>>,
 }
 
 impl Request {
-    /// Builds a request of `line` (`POST /likes/hot`) and `body` (empty for none); in the two together each mark may stand
-    /// once.
-    pub fn new(line: &str, body: &str, items: Option<Arc<Zipf>>) -> Self {
+    /// Builds a request of `line` (`POST /likes/hot`) and `body` (empty for none); in the two together the id may stand once.
+    /// The marks of items come in the line, and there before the id.
+    pub fn new(line: &str, body: &str, items: Option<Arc<Items>>) -> Self {
         let body = body.replace(ID_MARK, &"0".repeat(ID_WIDTH));
-        let item_at = line.find(ITEM_MARK);
+        // Each mark before this one is written at another length.
+        let shrunk = ITEM_MARK.len() - ITEM_WIDTH;
+        let items_at =
+            line.match_indices(ITEM_MARK).enumerate().map(|(before, (at, _))| at - before * shrunk).collect();
         let line = line.replace(ITEM_MARK, &"0".repeat(ITEM_WIDTH)).replace(ID_MARK, &"0".repeat(ID_WIDTH));
 
         let head = if body.is_empty() {
@@ -38,31 +41,34 @@ impl Request {
         };
         let whole = head + &body;
         let id_at = whole.find(&"0".repeat(ID_WIDTH));
-        Self { bytes: whole.into_bytes(), id_at, item_at, items }
+        Self { bytes: whole.into_bytes(), id_at, items_at, items }
     }
 
     /// One line of a body that has many.
     pub fn line(text: &str) -> Self {
         let bytes = format!("{}\n", text.replace(ID_MARK, &"0".repeat(ID_WIDTH))).into_bytes();
-        Self { bytes, id_at: text.find(ID_MARK), item_at: None, items: None }
+        Self { bytes, id_at: text.find(ID_MARK), items_at: Vec::new(), items: None }
     }
 
-    /// Makes this the request number `number`, and returns the item it is for (0 where there is only one).
+    /// Makes this the request number `number`, and returns the first item it is for (0 where there is only one).
     ///
     /// The id is the number scrambled, one to one: ids in rising order would flatter every store that keeps rows in
     /// the order of their keys.
     pub fn number(&mut self, number: u64) -> usize {
-        let scrambled = mix(number);
         if let Some(at) = self.id_at {
-            write_hex(&mut self.bytes[at..at + ID_WIDTH], scrambled);
+            write_hex(&mut self.bytes[at..at + ID_WIDTH], mix(number));
         }
-        let (Some(at), Some(items)) = (self.item_at, &self.items) else {
-            return 0;
-        };
-        // Mixed once more, or the item would follow from the first digits of the user.
-        let item = items.pick(mix(scrambled));
-        write_decimal(&mut self.bytes[at..at + ITEM_WIDTH], item);
-        item
+        let mut first = None;
+        if let Some(items) = &self.items {
+            let mut draw = number.wrapping_mul(self.items_at.len() as u64);
+            for &at in &self.items_at {
+                let item = items.pick(draw);
+                write_decimal(&mut self.bytes[at..at + ITEM_WIDTH], item);
+                first = first.or(Some(item));
+                draw = draw.wrapping_add(1);
+            }
+        }
+        first.unwrap_or(0)
     }
 
     pub fn bytes(&self) -> &[u8] {
