@@ -51,8 +51,10 @@ impl SummaryAudit {
     /// Totals are the sum of their parts, and no part speaks of a counter that is not there.
     pub(super) fn audit(&self, manifest: &Manifest, path: &Path, report: &mut Report) -> Result<(), Error> {
         let partitions = (0..manifest.partitions)
-            .map(|partition| snapshot(&manifest.partition_file(path, partition), &PARTITION_SCHEMA))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|partition| {
+                Counters::of(snapshot(&manifest.partition_file(path, partition), &PARTITION_SCHEMA)?)
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
         let mut rows = self.connection.prepare(
             "SELECT s.item, s.total, (SELECT sum(value) FROM json_each(s.parts)), p.key, p.value
              FROM summary AS s LEFT JOIN json_each(s.parts) AS p ON p.value <> 0 ORDER BY s.item",
@@ -75,7 +77,7 @@ impl SummaryAudit {
             let home = partitions.get(partition_of_shard(shard, manifest.partitions) as usize);
             if let Some(home) = home
                 && !self.deletions.contains(&item)
-                && !has_counter(home, shard, &item)?
+                && !home.has(shard, &item)?
             {
                 let what = format!("{}, shard {shard}", named(&item));
                 report.wrong(None, what, format!("part is {part}, but the shard has no such counter"));
@@ -85,12 +87,30 @@ impl SummaryAudit {
     }
 }
 
-fn has_counter(partition: &Connection, shard: u32, item: &str) -> Result<bool, Error> {
-    let mut select = partition.prepare_cached(
-        "SELECT 1 FROM items AS i JOIN shard_counters_now AS c ON c.item_id = i.item_id
-         WHERE i.name = ?1 AND c.shard = ?2",
-    )?;
-    Ok(select.exists((item, shard))?)
+/// Which counters a partition has: its table is looked up by key, and what its journal still holds is known by heart, for a
+/// view over both could only be searched from end to end.
+struct Counters {
+    connection: Connection,
+    journalled: HashSet<Key>,
+}
+
+impl Counters {
+    fn of(connection: Connection) -> Result<Self, Error> {
+        let journalled = connection
+            .prepare("SELECT r.value ->> 0, r.value ->> 1 FROM journal, json_each(journal.counters) AS r")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        Ok(Self { connection, journalled })
+    }
+
+    fn has(&self, shard: u32, item: &str) -> Result<bool, Error> {
+        let mut select = self.connection.prepare_cached("SELECT item_id FROM items WHERE name = ?1")?;
+        let Some(item_id) = select.query_row([item], |row| row.get(0)).optional()? else { return Ok(false) };
+        let mut select = self
+            .connection
+            .prepare_cached("SELECT 1 FROM shard_counters WHERE shard = ?1 AND item_id = ?2")?;
+        Ok(self.journalled.contains(&(shard, item_id)) || select.exists((shard, item_id))?)
+    }
 }
 
 /// A counter that is not what its sources say, or that should not be there.
