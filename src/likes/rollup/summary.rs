@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 use super::live::{Listener, Live};
 use crate::likes::types::ItemId;
@@ -13,9 +13,6 @@ use crate::partition::Refusal;
 use crate::store;
 use crate::store::sqlite::summary::SummaryReader;
 use crate::store::summary::Progress;
-
-/// Threads that wait for the table at a time; more reads wait for one of those, as tasks.
-const MAX_TABLE_READS: usize = 8;
 
 /// A cached read's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,18 +25,34 @@ pub struct RolledUp {
     pub as_of_ms: i64,
 }
 
+/// A row of the table, as far as readers ask: total and version.
+type Found = Option<(i64, u64)>;
+
+/// Questions for the table. Whoever finds nobody reading begins to, and goes on until none is left: what comes meanwhile shares
+/// the next snapshot.
+#[derive(Default)]
+struct Waiting {
+    questions: Vec<Question>,
+    is_somebody_reading: bool,
+}
+
+struct Question {
+    items: Vec<ItemId>,
+    answer: oneshot::Sender<Vec<Found>>,
+}
+
 /// A cheap clone's view of the summary.
 #[derive(Clone)]
 pub struct Summary(Arc<Inner>);
 
 struct Inner {
     /// Total and version by item; `None` for an item that has none, so that misses are cached too.
-    cache: Cache<Arc<str>, Option<(i64, u64)>>,
+    cache: Cache<Arc<str>, Found>,
     reader: Mutex<SummaryReader>,
-    table_reads: Semaphore,
-    /// Readers that fill the cache hold it shared; a run that changes table and cache holds it alone, so
-    /// that nobody puts an older row over a newer one.
-    filling: RwLock<()>,
+    waiting: Mutex<Waiting>,
+    /// Times that a run has brought the cache in line with the table. Readers that fill the cache hold it shared, and leave
+    /// alone what they read before it grew: nobody puts an older row over a newer one, and nobody waits for a run's writes.
+    brought_in_line: RwLock<u64>,
     run: AtomicU64,
     as_of_ms: AtomicI64,
     live: Live,
@@ -54,8 +67,8 @@ impl Summary {
         Self(Arc::new(Inner {
             cache: Cache::new(cache_items),
             reader: Mutex::new(reader),
-            table_reads: Semaphore::new(MAX_TABLE_READS),
-            filling: RwLock::new(()),
+            waiting: Mutex::default(),
+            brought_in_line: RwLock::new(0),
             run: AtomicU64::new(progress.run),
             as_of_ms: AtomicI64::new(progress.as_of_ms),
             live: Live::default(),
@@ -81,7 +94,7 @@ impl Summary {
         let missing = items.iter().zip(&found).filter(|(_, row)| row.is_none());
         let missing: Vec<ItemId> = missing.map(|(item, _)| item.clone()).collect();
         if !missing.is_empty() {
-            let mut read = self.read_table(&missing).await?.into_iter();
+            let mut read = self.read_table(missing).await?.into_iter();
             found.iter_mut().filter(|row| row.is_none()).for_each(|row| *row = read.next());
         }
         let answer = |row: Option<(i64, u64)>| {
@@ -106,32 +119,31 @@ impl Summary {
         Ok(Some(listener))
     }
 
-    async fn read_table(&self, items: &[ItemId]) -> Result<Vec<Option<(i64, u64)>>, Refusal> {
-        let turn = tokio::time::timeout(self.0.patience, self.0.table_reads.acquire()).await;
-        let _turn = turn.map_err(|_| Refusal::Overloaded)?.map_err(|_| Refusal::Unavailable)?;
-        let inner = Arc::clone(&self.0);
-        let items = items.to_vec();
-        let read = tokio::task::spawn_blocking(move || inner.fill(&items));
-        match read.await {
-            Ok(Ok(found)) => Ok(found),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the summary cannot be read");
-                Err(Refusal::Unavailable)
-            }
-            Err(_) => Err(Refusal::Unavailable),
+    async fn read_table(&self, items: Vec<ItemId>) -> Result<Vec<Found>, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let begins = {
+            let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.questions.push(Question { items, answer });
+            !std::mem::replace(&mut waiting.is_somebody_reading, true)
+        };
+        if begins {
+            let inner = Arc::clone(&self.0);
+            tokio::task::spawn_blocking(move || inner.read_what_waits());
         }
+        let answered = tokio::time::timeout(self.0.patience, answered).await;
+        answered.map_err(|_| Refusal::Overloaded)?.map_err(|_| Refusal::Unavailable)
     }
 
-    /// Does `write` to the table and, if it succeeds, brings the cache in line, unseen by readers that
-    /// fill it. `None` stands for an item that is gone.
+    /// Does `write` to the table and, if it succeeds, brings the cache in line. `None` stands for an item that is gone.
     pub(super) fn change<'a>(
         &self,
         write: impl FnOnce() -> Result<(), store::Error>,
         rows: impl Iterator<Item = (&'a str, Option<(i64, u64)>)>,
         run: u64,
     ) -> Result<(), store::Error> {
-        let _alone = self.0.filling.write().unwrap_or_else(PoisonError::into_inner);
         write()?;
+        let mut brought_in_line = self.0.brought_in_line.write().unwrap_or_else(PoisonError::into_inner);
+        *brought_in_line += 1;
         for (item, row) in rows {
             self.0.cache.insert(Arc::from(item), row);
             let (total, version) = row.unwrap_or((0, run));
@@ -155,14 +167,56 @@ impl Summary {
 }
 
 impl Inner {
-    fn fill(&self, items: &[ItemId]) -> Result<Vec<Option<(i64, u64)>>, store::Error> {
-        let _shared = self.filling.read().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<&str> = items.iter().map(ItemId::as_str).collect();
+    /// Answers questions until there are none. One that cannot be answered is dropped.
+    fn read_what_waits(&self) {
+        let _reading = Reading(self);
+        loop {
+            let questions = {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if waiting.questions.is_empty() {
+                    waiting.is_somebody_reading = false;
+                    return;
+                }
+                std::mem::take(&mut waiting.questions)
+            };
+            let asked: Vec<&ItemId> = questions.iter().flat_map(|question| &question.items).collect();
+            match self.fill(&asked) {
+                Ok(found) => {
+                    let mut found = found.into_iter();
+                    for question in questions {
+                        let answer = found.by_ref().take(question.items.len()).collect();
+                        // Who asked may have gone.
+                        let _ = question.answer.send(answer);
+                    }
+                }
+                Err(error) => tracing::error!(%error, "the summary cannot be read"),
+            }
+        }
+    }
+
+    fn fill(&self, items: &[&ItemId]) -> Result<Vec<Found>, store::Error> {
+        let brought_in_line = || self.brought_in_line.read().unwrap_or_else(PoisonError::into_inner);
+        let before = *brought_in_line();
+        let names: Vec<&str> = items.iter().map(|item| item.as_str()).collect();
         let found = self.reader.lock().unwrap_or_else(PoisonError::into_inner).totals(&names)?;
-        for (item, row) in items.iter().zip(&found) {
-            self.cache.insert(item.shared(), *row);
+        let now = brought_in_line();
+        if *now == before {
+            for (item, row) in items.iter().zip(&found) {
+                self.cache.insert(item.shared(), *row);
+            }
         }
         Ok(found)
+    }
+}
+
+/// Whoever reads for all. Should reading panic, what waits is dropped and the next question begins anew.
+struct Reading<'a>(&'a Inner);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Waiting::default();
+        }
     }
 }
 

@@ -105,12 +105,13 @@ impl SqliteSummary {
 }
 
 impl SummaryReader {
-    /// Total and version of items, in the order of the question.
+    /// Total and version of items, in the order of the question. In one snapshot.
     ///
     /// # Errors
     /// The engine's.
     pub fn totals(&self, items: &[&str]) -> Result<Vec<Option<(i64, u64)>>, Error> {
-        let mut select = self.0.prepare_cached("SELECT total, version FROM summary WHERE item = ?1")?;
+        let snapshot = self.0.unchecked_transaction()?;
+        let mut select = snapshot.prepare_cached("SELECT total, version FROM summary WHERE item = ?1")?;
         let load = |item: &&str| {
             let row = select.query_row([item], |row| Ok((row.get(0)?, unsigned(row, 1)?)));
             Ok(row.optional()?)
