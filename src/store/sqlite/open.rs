@@ -3,6 +3,7 @@
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::config::{Sqlite, Synchronous};
@@ -81,6 +82,7 @@ pub fn log_syncer(file: &Path, pragmas: &Pragmas) -> Result<Box<dyn Syncer>, Err
 fn open_and_migrate(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<Connection, Error> {
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(std::time::Duration::from_millis(pragmas.busy_timeout_ms))?;
+    keep_plans(&connection)?;
     refuse_foreign(&connection, file, schema)?;
     // The page size must come first: it is fixed once the file has its first page.
     connection.pragma_update(None, "page_size", pragmas.page_size_bytes)?;
@@ -98,6 +100,13 @@ fn open_and_migrate(file: &Path, pragmas: &Pragmas, schema: &Schema) -> Result<C
     migrate(&mut connection, file, schema)?;
     sync_recovered_log(file, pragmas)?;
     Ok(connection)
+}
+
+/// A statement is planned once. Without this the engine plans one that compares a range anew with each value that is bound
+/// to it, which costs several times what running it does.
+fn keep_plans(connection: &Connection) -> Result<(), Error> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Creates a file that nobody is to read before it is whole, and writes it as fast as that allows: nothing can be
@@ -138,6 +147,7 @@ pub fn open_for_reading(file: &Path, schema: &Schema) -> Result<Connection, Erro
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    keep_plans(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     refuse_foreign(&connection, file, schema)?;
     refuse_newer(&connection, file, schema)?;
