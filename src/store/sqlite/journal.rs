@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::SqliteStore;
-use super::pending::{LikedAt, Member, Pending, Request};
+use super::pending::{LikedAt, Member, Pending, Request, Settling};
 use crate::store::Error;
 use crate::store::bookings::Reason;
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
@@ -19,8 +19,6 @@ type AttemptRow<'a> = (i64, &'a str, i64, &'a str, i64, i64, Option<&'a str>);
 /// Rows that settle for each change that a batch brings: more than one, so that a generation is in its table
 /// before the next is full.
 const SETTLE_PER_CHANGE: usize = 2;
-/// More changed counters than this are hot no more: they go to their table with the batch.
-const MAX_PENDING_COUNTERS: usize = 2_048;
 
 /// What the journal holds, and its newest row.
 pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
@@ -65,7 +63,7 @@ fn member_row((key, liked_at): (&Member, LikedAt)) -> MemberRow<'_> {
     (&key.user, key.item.0, liked_at)
 }
 
-fn counter_row((key, counter): (CounterKey, Counter)) -> CounterRow {
+fn counter_row((key, counter): (&CounterKey, Counter)) -> CounterRow {
     (key.shard, key.item.0, counter.members, counter.base, counter.version)
 }
 
@@ -90,7 +88,7 @@ impl SqliteStore {
             return Ok(false);
         }
         let memberships = json(self.pending.members.touched().map(member_row))?;
-        let counters = json(self.pending.touched_counters().map(counter_row))?;
+        let counters = json(self.pending.counters.touched().map(counter_row))?;
         let attempts = json(self.pending.attempts.touched().map(attempt_row))?;
         self.last_seq = self
             .connection
@@ -99,33 +97,14 @@ impl SqliteStore {
             )?
             .insert((now_ms, memberships, counters, attempts))?;
         self.pending.is_journaled();
-        if self.pending.counters_pending() > MAX_PENDING_COUNTERS {
-            self.settle_counters()?;
-        }
-        let (members, attempts) = self.pending.settle(touched * SETTLE_PER_CHANGE);
+        let Settling { members, attempts, counters } = self.pending.settle(touched * SETTLE_PER_CHANGE);
         settle_members(&self.connection, members)?;
         settle_attempts(&self.connection, attempts)?;
+        settle_counters(&self.connection, counters)?;
         if let Some(up_to) = self.pending.settled_up_to() {
-            self.settle_counters()?;
             self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
         }
         Ok(true)
-    }
-
-    /// Brings every changed counter into its table. Their rows in the journal stay: the same values again.
-    fn settle_counters(&mut self) -> Result<(), Error> {
-        let mut upsert = self.connection.prepare_cached(
-            "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
-        )?;
-        let mut rows: Vec<CounterRow> = self.pending.counters().map(counter_row).collect();
-        rows.sort_unstable();
-        for row in rows {
-            upsert.execute(row)?;
-        }
-        drop(upsert);
-        self.pending.forget_counters();
-        Ok(())
     }
 
     /// Brings everything into its table and empties the journal: for whoever is about to look at a table as a
@@ -136,7 +115,7 @@ impl SqliteStore {
         }
         settle_members(&self.connection, self.pending.members.all())?;
         settle_attempts(&self.connection, self.pending.attempts.all())?;
-        self.settle_counters()?;
+        settle_counters(&self.connection, self.pending.counters.all())?;
         self.pending.clear();
         self.connection.execute_batch(
             "UPDATE identity SET clock_mark_ms = max(clock_mark_ms,
@@ -176,6 +155,20 @@ fn settle_attempts<'a>(
     )?;
     for row in rows {
         insert.execute(attempt_row(row))?;
+    }
+    Ok(())
+}
+
+fn settle_counters<'a>(
+    connection: &Connection,
+    rows: impl IntoIterator<Item = (&'a CounterKey, Counter)>,
+) -> Result<(), Error> {
+    let mut upsert = connection.prepare_cached(
+        "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
+    )?;
+    for row in rows {
+        upsert.execute(counter_row(row))?;
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl LikesStore for SqliteStore {
                    UNION ALL SELECT version FROM version_floors WHERE shard = ?1)",
             )?
             .query_row([shard], |row| row.get(0))?;
-        let pending = self.pending.counters().filter(|(key, _)| key.shard == shard);
+        let pending = self.pending.counters.current().filter(|(key, _)| key.shard == shard);
         let pending = pending.map(|(_, counter)| counter.version).max();
         Ok(settled.max(pending).unwrap_or(0))
     }
@@ -89,27 +89,42 @@ impl LikesStore for SqliteStore {
         up_to: i64,
         limit: u32,
     ) -> Result<Vec<ChangedCounter>, Error> {
-        let mut changed = self.pending_changes(shard, after, up_to)?;
+        let mut name = self.connection.prepare_cached("SELECT name FROM items WHERE item_id = ?1")?;
         let mut select = self.connection.prepare_cached(
-            "SELECT i.name, c.members + c.base, c.version, c.item_id
-             FROM shard_counters AS c JOIN items AS i ON i.item_id = c.item_id
-             WHERE c.shard = ?1 AND (c.version, c.item_id) > (?2, ?3) AND c.version <= ?4
-             ORDER BY c.version, c.item_id LIMIT ?5",
+            "SELECT version, item_id, members + base FROM shard_counters
+             WHERE shard = ?1 AND (version, item_id) > (?2, ?3) AND version <= ?4 ORDER BY version, item_id",
         )?;
-        // A pending counter's row is out of date; as many more are read as may be.
-        let rows = i64::from(limit).saturating_add_unsigned(self.pending.counters_pending() as u64);
-        let settled = select.query_map((shard, after.version, after.item.0, up_to, rows), |row| {
-            let position = ChangePosition { version: row.get(2)?, item: ItemKey(row.get(3)?) };
-            Ok(ChangedCounter { item: row.get(0)?, total: row.get(1)?, position })
-        })?;
-        for row in settled {
-            let row = row?;
-            if self.pending.counter(CounterKey { shard, item: row.position.item }).is_none() {
-                changed.push(row);
+        let mut rows = select.query((shard, after.version, after.item.0, up_to))?;
+        // A pending counter's row is out of date.
+        let mut next_row = || -> Result<Option<(ChangePosition, i64)>, Error> {
+            while let Some(row) = rows.next()? {
+                let position = ChangePosition { version: row.get(0)?, item: ItemKey(row.get(1)?) };
+                if self.pending.counters.get(&CounterKey { shard, item: position.item }).is_none() {
+                    return Ok(Some((position, row.get(2)?)));
+                }
+            }
+            Ok(None)
+        };
+        let mut pending = self.pending_changes(shard, after, up_to).into_iter().peekable();
+        let mut row = next_row()?;
+        let mut changed = Vec::new();
+        while changed.len() < limit as usize {
+            let (position, total) = match (row, pending.peek().copied()) {
+                (Some(stored), waiting) if waiting.is_none_or(|waiting| stored.0 < waiting.0) => {
+                    row = next_row()?;
+                    stored
+                }
+                (_, Some(waiting)) => {
+                    pending.next();
+                    waiting
+                }
+                (_, None) => break,
+            };
+            // An item that was deleted has none.
+            if let Some(item) = name.query_row([position.item.0], |row| row.get(0)).optional()? {
+                changed.push(ChangedCounter { item, total, position });
             }
         }
-        changed.sort_unstable_by_key(|row| row.position);
-        changed.truncate(limit as usize);
         Ok(changed)
     }
 
@@ -182,24 +197,17 @@ impl LikesStore for SqliteStore {
 }
 
 impl SqliteStore {
-    fn pending_changes(
-        &self,
-        shard: u32,
-        after: ChangePosition,
-        up_to: i64,
-    ) -> Result<Vec<ChangedCounter>, Error> {
-        let mut name = self.connection.prepare_cached("SELECT name FROM items WHERE item_id = ?1")?;
-        let mut changed = Vec::new();
-        for (key, counter) in self.pending.counters().filter(|(key, _)| key.shard == shard) {
-            let position = ChangePosition { version: counter.version, item: key.item };
-            if position > after
-                && counter.version <= up_to
-                && let Some(item) = name.query_row([key.item.0], |row| row.get(0)).optional()?
-            {
-                changed.push(ChangedCounter { item, total: counter.total(), position });
-            }
-        }
-        Ok(changed)
+    /// Positions and totals of what changed and is not in its table, in order.
+    fn pending_changes(&self, shard: u32, after: ChangePosition, up_to: i64) -> Vec<(ChangePosition, i64)> {
+        let of_shard = self.pending.counters.current().filter(|(key, _)| key.shard == shard);
+        let mut changes: Vec<_> = of_shard
+            .map(|(key, counter)| {
+                (ChangePosition { version: counter.version, item: key.item }, counter.total())
+            })
+            .filter(|(position, _)| *position > after && position.version <= up_to)
+            .collect();
+        changes.sort_unstable();
+        changes
     }
 
     fn save_ledger(&self, changes: &[LedgerChange<'_>]) -> Result<(), Error> {
@@ -226,7 +234,7 @@ impl SqliteStore {
     }
 
     fn counter(&self, key: CounterKey) -> Result<Option<Counter>, Error> {
-        if let Some(counter) = self.pending.counter(key) {
+        if let Some(counter) = self.pending.counters.get(&key) {
             return Ok(Some(counter));
         }
         let mut select = self.connection.prepare_cached(

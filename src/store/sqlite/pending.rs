@@ -40,11 +40,7 @@ trait Placed {
 pub(super) struct Pending {
     pub members: Rows<Member, LikedAt>,
     pub attempts: Rows<Request, Attempt>,
-    counters: IndexMap<CounterKey, Counter, RandomState>,
-    touched_counters: Vec<usize>,
-    /// What the open transaction found, as in [`Rows`].
-    replaced_counters: Vec<(usize, Counter)>,
-    stored_counters: usize,
+    pub counters: Rows<CounterKey, Counter>,
     /// Changes in the journal since the last generation began to settle.
     journaled: usize,
     /// The newest journal row that holds anything of the settling generation, while there is one.
@@ -82,44 +78,14 @@ impl Pending {
         self.attempts.set(&key, attempt, || Request { workshop: key.workshop, request: key.request.into() });
     }
 
-    pub(super) fn counter(&self, key: CounterKey) -> Option<Counter> {
-        self.counters.get(&key).copied()
-    }
-
     pub(super) fn set_counter(&mut self, key: CounterKey, counter: Counter) {
         self.dirty = true;
-        let (place, before) = self.counters.insert_full(key, counter);
-        self.touched_counters.push(place);
-        if let Some(before) = before.filter(|_| place < self.stored_counters) {
-            self.replaced_counters.push((place, before));
-        }
-    }
-
-    pub(super) fn counters(&self) -> impl Iterator<Item = (CounterKey, Counter)> {
-        self.counters.iter().map(|(key, counter)| (*key, *counter))
-    }
-
-    pub(super) fn counters_pending(&self) -> usize {
-        self.counters.len()
-    }
-
-    /// Counters that the open transaction changed, each once, as they are now.
-    pub(super) fn touched_counters(&mut self) -> impl Iterator<Item = (CounterKey, Counter)> {
-        once_each(&mut self.touched_counters);
-        let counter = |place: &usize| self.counters.get_index(*place).map(|(key, counter)| (*key, *counter));
-        self.touched_counters.iter().filter_map(counter)
-    }
-
-    /// The counters are in their table, and the journal row of the open transaction is written.
-    pub(super) fn forget_counters(&mut self) {
-        (self.dirty, self.moved) = (true, true);
-        self.counters.clear();
-        self.touched_counters.clear();
+        self.counters.set(&key, counter, || key);
     }
 
     /// Changes of the open transaction that its journal row must hold.
     pub(super) fn touched(&self) -> usize {
-        self.members.touched.len() + self.attempts.touched.len() + self.touched_counters.len()
+        self.members.touched.len() + self.attempts.touched.len() + self.counters.touched.len()
     }
 
     /// The changes of the open transaction are in the journal.
@@ -134,8 +100,7 @@ impl Pending {
         }
         self.members.undo();
         self.attempts.undo();
-        undo(&mut self.counters, &mut self.replaced_counters, self.stored_counters);
-        self.touched_counters.clear();
+        self.counters.undo();
         self.dirty = false;
         true
     }
@@ -151,20 +116,21 @@ impl Pending {
     }
 
     /// Up to `max` rows of each table are the caller's to store.
-    pub(super) fn settle(
-        &mut self,
-        max: usize,
-    ) -> (Settled<'_, Member, LikedAt>, Settled<'_, Request, Attempt>) {
-        let (members, attempts) = (self.members.settle(max), self.attempts.settle(max));
-        let moves = !(members.is_empty() && attempts.is_empty());
+    pub(super) fn settle(&mut self, max: usize) -> Settling<'_> {
+        let members = self.members.settle(max);
+        let attempts = self.attempts.settle(max);
+        let counters = self.counters.settle(max);
+        let moves = !(members.is_empty() && attempts.is_empty() && counters.is_empty());
         self.dirty |= moves;
         self.moved |= moves;
-        (members, attempts)
+        Settling { members, attempts, counters }
     }
 
     /// The newest journal row of a generation that has just settled whole.
     pub(super) fn settled_up_to(&self) -> Option<i64> {
-        self.settling_up_to.filter(|_| self.members.is_settled() && self.attempts.is_settled())
+        let is_settled =
+            self.members.is_settled() && self.attempts.is_settled() && self.counters.is_settled();
+        self.settling_up_to.filter(|_| is_settled)
     }
 
     /// The transaction is stored. After `max` changes a generation begins to settle, `last_seq` being the
@@ -173,23 +139,24 @@ impl Pending {
         self.journaled += self.touched();
         self.members.touched.clear();
         self.attempts.touched.clear();
-        self.touched_counters.clear();
+        self.counters.touched.clear();
         (self.dirty, self.moved) = (false, false);
         if self.settled_up_to().is_some() {
             self.members.end();
             self.attempts.end();
+            self.counters.end();
             self.settling_up_to = None;
         }
         if self.journaled >= max && self.settling_up_to.is_none() {
             self.members.begin();
             self.attempts.begin();
+            self.counters.begin();
             self.settling_up_to = Some(last_seq);
             self.journaled = 0;
         }
         self.members.are_stored();
         self.attempts.are_stored();
-        self.replaced_counters.clear();
-        self.stored_counters = self.counters.len();
+        self.counters.are_stored();
     }
 
     /// Everything is in its table.
@@ -200,6 +167,13 @@ impl Pending {
 
 /// Rows on their way to their table.
 pub(super) type Settled<'a, K, V> = Vec<(&'a K, V)>;
+
+/// Rows on their way to their tables.
+pub(super) struct Settling<'a> {
+    pub members: Settled<'a, Member, LikedAt>,
+    pub attempts: Settled<'a, Request, Attempt>,
+    pub counters: Settled<'a, CounterKey, Counter>,
+}
 
 #[expect(private_bounds, reason = "only this module places keys")]
 impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
@@ -232,6 +206,12 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
     pub(super) fn all(&self) -> impl Iterator<Item = (&K, V)> {
         let older = self.order.iter().skip(self.settled);
         let older = older.filter_map(|place| self.settling.get_index(*place as usize));
+        older.chain(&self.fresh).map(|(key, value)| (key, *value))
+    }
+
+    /// Every key for which [`get`](Self::get) has something, with it.
+    pub(super) fn current(&self) -> impl Iterator<Item = (&K, V)> {
+        let older = self.settling.iter().filter(|(key, _)| !self.fresh.contains_key(*key));
         older.chain(&self.fresh).map(|(key, value)| (key, *value))
     }
 
@@ -343,6 +323,16 @@ impl Placed for Request {
 
     fn text(&self) -> &str {
         &self.request
+    }
+}
+
+impl Placed for CounterKey {
+    fn number(&self) -> i64 {
+        (i64::from(self.shard) << 40).wrapping_add(self.item.0)
+    }
+
+    fn text(&self) -> &str {
+        ""
     }
 }
 
