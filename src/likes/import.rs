@@ -125,22 +125,27 @@ impl Importer {
         store: &mut S,
         names: impl Iterator<Item = &'a str>,
     ) -> Result<Vec<ItemKey>, Error> {
-        let mut keys = Vec::new();
-        for name in names {
-            if let Some(key) = self.items.get(name) {
-                keys.push(*key);
-                continue;
-            }
-            let known = store.load_items(&[name])?.into_iter().next().flatten();
-            let created = match known {
-                Some(key) => Some(key),
-                None => store.create_items(&[name])?.into_iter().next(),
-            };
-            let key = created.ok_or_else(|| Error::Engine("an item was created without a key".to_owned()))?;
+        let names: Vec<&str> = names.collect();
+        let known: Vec<Option<ItemKey>> = names.iter().map(|name| self.items.get(*name).copied()).collect();
+        // In the order of their index, so that names which share a page are found, and written, together.
+        let mut asked: Vec<&str> =
+            names.iter().zip(&known).filter(|(_, key)| key.is_none()).map(|(name, _)| *name).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let stored = store.load_items(&asked)?;
+        let unknown: Vec<&str> =
+            asked.iter().zip(&stored).filter(|(_, key)| key.is_none()).map(|(name, _)| *name).collect();
+        let mut created = store.create_items(&unknown)?.into_iter();
+        let mut keys: HashMap<&str, ItemKey> = HashMap::default();
+        for (name, stored) in asked.into_iter().zip(stored) {
+            let key = stored.or_else(|| created.next());
+            let key = key.ok_or_else(|| Error::Engine("an item was created without a key".to_owned()))?;
+            keys.insert(name, key);
             self.items.insert(name.into(), key);
-            keys.push(key);
         }
-        Ok(keys)
+        let key = |(name, known): (&&str, Option<ItemKey>)| known.or_else(|| keys.get(name).copied());
+        let all = names.iter().zip(known).map(key);
+        all.collect::<Option<_>>().ok_or_else(|| Error::Engine("an item has no key".to_owned()))
     }
 
     fn version<S: LikesStore>(&mut self, store: &mut S, shard: u32) -> Result<i64, Error> {

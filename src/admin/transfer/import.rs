@@ -1,8 +1,8 @@
 //! `headcount import`: likes or base counts from a file into a data directory that nobody serves from.
 //!
 //! Offline, and through the store, by the rule that decides every like: over HTTP each row would cost a request, and the way
-//! through a running service is for people, not for millions of rows at once. Rows go in as they come, some thousands of a
-//! partition in one transaction, so memory is bounded; a like is a state and a base count has its import's id, so whatever
+//! through a running service is for people, not for millions of rows at once. Rows gather in memory up to a bound and go in
+//! together, in the order of the tables, so that rows which share a page are written with it once; a like is a state and a base count has its import's id, so whatever
 //! interrupts it, the whole file can be imported again.
 
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use crate::likes::import::{Importer, NewBase, NewLike, base_shard};
 use crate::likes::types::{partition_of_shard, shard_of};
 use crate::store::{self, ImportStore, Transactions};
 
-/// Rows of one partition that go in together.
-const BATCH: usize = 10_000;
+/// Rows that gather in memory, of all partitions together, before they go in.
+const GATHERED: usize = 500_000;
 /// Bad lines that are told one by one.
 const MAX_TOLD: u64 = 100;
 
@@ -142,6 +142,8 @@ struct Import {
     to: Offline,
     importers: Vec<Importer>,
     likes: Vec<Vec<NewLike>>,
+    /// Rows in `likes` and `bases`.
+    gathered: usize,
     /// By item.
     bases: Vec<HashMap<Box<str>, i64>>,
     /// Of base counts.
@@ -156,7 +158,8 @@ impl Import {
         let (shards, partitions) = (manifest.shards, manifest.partitions as usize);
         Self {
             importers: (0..partitions).map(|_| Importer::new(shards)).collect(),
-            likes: (0..partitions).map(|_| Vec::with_capacity(BATCH)).collect(),
+            likes: (0..partitions).map(|_| Vec::new()).collect(),
+            gathered: 0,
             bases: (0..partitions).map(|_| HashMap::new()).collect(),
             source: source.unwrap_or_default(),
             new: 0,
@@ -175,9 +178,7 @@ impl Import {
                 let liked_at_s = when_ms.map_or(self.now_s, |when_ms| when_ms / 1000);
                 let Some(batch) = self.likes.get_mut(partition) else { return Ok(None) };
                 batch.push(NewLike { item, user, liked_at_s });
-                if batch.len() >= BATCH {
-                    self.flush(partition)?;
-                }
+                self.has_gathered_one()?;
                 Ok(None)
             }
             Row::Base { item, count } => {
@@ -191,9 +192,7 @@ impl Import {
                 }
                 let Some(batch) = self.bases.get_mut(partition) else { return Ok(None) };
                 batch.insert(item, count);
-                if batch.len() >= BATCH {
-                    self.flush(partition)?;
-                }
+                self.has_gathered_one()?;
                 Ok(None)
             }
         }
@@ -215,6 +214,16 @@ impl Import {
         Ok(None)
     }
 
+    fn has_gathered_one(&mut self) -> Result<(), store::Error> {
+        self.gathered += 1;
+        if self.gathered >= GATHERED { self.flush_all() } else { Ok(()) }
+    }
+
+    fn flush_all(&mut self) -> Result<(), store::Error> {
+        self.gathered = 0;
+        (0..self.importers.len()).try_for_each(|partition| self.flush(partition))
+    }
+
     fn flush(&mut self, partition: usize) -> Result<(), store::Error> {
         let now_ms = self.to.clock.now_ms();
         let (Some(store), Some(importer), Some(likes), Some(bases)) = (
@@ -225,6 +234,8 @@ impl Import {
         ) else {
             return Ok(());
         };
+        // Of two likes of the same item by the same user the first one counts.
+        likes.sort_by(|a, b| (&a.user, &a.item).cmp(&(&b.user, &b.item)));
         store.begin()?;
         self.new += importer.likes(store, likes)?;
         let bases: Vec<NewBase> = bases.drain().map(|(item, amount)| NewBase { item, amount }).collect();
@@ -237,9 +248,7 @@ impl Import {
 
     /// Brings in what still waits, and makes everything durable; how many rows were new.
     fn end(mut self) -> Result<u64, store::Error> {
-        for partition in 0..self.importers.len() {
-            self.flush(partition)?;
-        }
+        self.flush_all()?;
         self.to.close()?;
         Ok(self.new)
     }
