@@ -156,6 +156,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         progress,
         clock: clock.clone(),
         page_items: config.rollup.page_items,
+        gathered_items: config.rollup.gathered_items,
         kept,
         check_rows: config.rollup.check_rows,
         patience,

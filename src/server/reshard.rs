@@ -86,6 +86,7 @@ async fn come_to_rest(config: &Config, data: &mut DataDir) -> Result<(), Error> 
         progress,
         clock: partitions.clock.clone(),
         page_items: config.rollup.page_items,
+        gathered_items: config.rollup.gathered_items,
         kept: super::kept(config),
         // Counters are counted anew by the move itself.
         check_rows: 0,

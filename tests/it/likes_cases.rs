@@ -145,7 +145,8 @@ struct Read {
 /// Pages of one item make a run long, so that likes come in while it reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn l13_cached_totals_are_at_most_two_intervals_old() {
-    let setup = Setup::new().with("rollup.page_items", 1).with("likes.shards", 3);
+    let setup =
+        Setup::new().with("rollup.page_items", 1).with("rollup.gathered_items", 1).with("likes.shards", 3);
     let service = setup.start();
     let client = &service.client;
     let acknowledged: [AtomicI64; ITEMS] = Default::default();
@@ -239,7 +240,11 @@ async fn l15_exact_is_cached_after_a_hundred_kills_in_the_roll_up() {
 /// How many of the kills found a run half stored. Each life likes items of its own: what one kill loses, no
 /// later like of the same item repairs.
 async fn kill_in_the_rollup(lane: usize) -> usize {
-    let setup = Setup::new().with("rollup.page_items", 1).with("likes.shards", 4).with("log.level", "error");
+    let setup = Setup::new()
+        .with("rollup.page_items", 1)
+        .with("rollup.gathered_items", 1)
+        .with("likes.shards", 4)
+        .with("log.level", "error");
     setup.start().kill();
     let mut acknowledged = Vec::new();
     let mut interrupted = 0;

@@ -223,7 +223,11 @@ async fn a_deleted_item_has_no_past() {
 #[tokio::test(flavor = "multi_thread")]
 async fn l15_history_adds_up_after_kills_in_the_roll_up() {
     const ITEMS: usize = 20;
-    let setup = Setup::new().with("rollup.page_items", 1).with("likes.shards", 4).with("log.level", "error");
+    let setup = Setup::new()
+        .with("rollup.page_items", 1)
+        .with("rollup.gathered_items", 1)
+        .with("likes.shards", 4)
+        .with("log.level", "error");
     for life in 0..15_u64 {
         let service = setup.start();
         let (client, stop) = (service.client.clone(), AtomicBool::new(false));

@@ -55,7 +55,11 @@ async fn a_stream_begins_with_the_present_total_and_tells_what_changes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_one_event_however_many_likes_it_carries() {
     const LIKES: i64 = 400;
-    let service = Setup::new().with("rollup.page_items", 1).with("likes.shards", 5).start();
+    let service = Setup::new()
+        .with("rollup.page_items", 1)
+        .with("rollup.gathered_items", 1)
+        .with("likes.shards", 5)
+        .start();
     let client = &service.client;
     let users: Vec<String> = (0..LIKES).map(|user| format!("user-{user}")).collect();
     // An item that is older and comes before the other one, where it changes, too: on a page of its own.
@@ -240,7 +244,7 @@ async fn streams_have_a_limit_a_keep_alive_and_an_orderly_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_told_last_is_what_is_read() {
     const ITEMS: usize = 6;
-    let service = Setup::new().with("rollup.page_items", 1).start();
+    let service = Setup::new().with("rollup.page_items", 1).with("rollup.gathered_items", 1).start();
     let client = &service.client;
     let open = async |item| listen(&service, &format!("post-{item}")).await;
     let mut streams = join_all((0..ITEMS).map(open)).await;

@@ -26,7 +26,7 @@ async fn a_run_without_changes_writes_nothing() {
 /// Changes that fill their last page to the brim are carried once, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_changes_after_a_full_page_writes_nothing() {
-    writes_nothing(Setup::new().with("rollup.page_items", 1)).await;
+    writes_nothing(Setup::new().with("rollup.page_items", 1).with("rollup.gathered_items", 1)).await;
 }
 
 async fn writes_nothing(setup: Setup) {
@@ -64,8 +64,11 @@ async fn writes_nothing(setup: Setup) {
 /// what was acknowledged before the run must be counted all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_liked_while_a_run_reads_is_not_passed_over() {
-    let setup =
-        Setup::new().with("likes.shards", 1).with("storage.partitions", 1).with("rollup.page_items", 1);
+    let setup = Setup::new()
+        .with("likes.shards", 1)
+        .with("storage.partitions", 1)
+        .with("rollup.page_items", 1)
+        .with("rollup.gathered_items", 1);
     let service = setup.start();
     let client = &service.client;
     const ITEMS: usize = 40;
@@ -102,7 +105,11 @@ async fn an_item_liked_while_a_run_reads_is_not_passed_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_was_killed_claims_no_more_than_it_carried() {
     let setup = Setup::new().with("rollup.schedule", "0 0 0 1 1 *");
-    let setup = setup.with("likes.shards", 1).with("storage.partitions", 1).with("rollup.page_items", 1);
+    let setup = setup
+        .with("likes.shards", 1)
+        .with("storage.partitions", 1)
+        .with("rollup.page_items", 1)
+        .with("rollup.gathered_items", 1);
     let service = setup.start();
     for item in 0..100 {
         service.client.like(&format!("post-{item}"), "ada").await;

@@ -464,7 +464,10 @@ async fn the_database_itself_keeps_capacity_above_what_is_reserved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_passes_beside_the_running_service_under_load() {
-    let setup = Setup::new().with("likes.shards", SHARDS).with("rollup.page_items", 3);
+    let setup = Setup::new()
+        .with("likes.shards", SHARDS)
+        .with("rollup.page_items", 3)
+        .with("rollup.gathered_items", 3);
     let service = setup.start();
     let stop = AtomicBool::new(false);
     let load = async |writer: usize| {

@@ -134,6 +134,8 @@ pub struct Rollup {
     pub schedule: String,
     /// Changed items read from a shard at a time. 1 to 100,000.
     pub page_items: u32,
+    /// Changed items that are gathered before they are stored, together. 1 to 10,000,000.
+    pub gathered_items: usize,
     /// Items whose totals are kept in memory for reads. 1 to 10,000,000.
     pub cache_items: usize,
     /// Minutes of history that are kept of an item, the one that has begun among them. 120 to 10,080 (a week).
@@ -154,6 +156,7 @@ impl Default for Rollup {
         Self {
             schedule: "* * * * * *".to_owned(),
             page_items: 1_000,
+            gathered_items: 100_000,
             cache_items: 100_000,
             history_minutes: 1_440,
             history_hours: 744,
@@ -168,6 +171,7 @@ impl Rollup {
     pub(crate) const KEYS: Keys = &[
         ("schedule", Rule::Text { min: 1, max: 256 }),
         ("page_items", whole(1, 100_000)),
+        ("gathered_items", whole(1, 10_000_000)),
         ("cache_items", whole(1, 10_000_000)),
         ("history_minutes", whole(120, 10_080)),
         ("history_hours", whole(192, 8_784)),

@@ -32,8 +32,10 @@ pub(super) struct Runner<S> {
     pub summary: Summary,
     pub clock: Clock,
     pub progress: Progress,
-    /// `rollup.page_items`: counters read from a shard at a time, which bounds a run's memory.
+    /// `rollup.page_items`: counters read from a shard at a time.
     pub page_items: u32,
+    /// `rollup.gathered_items`: items stored together, which bounds a run's memory.
+    pub gathered_items: usize,
     /// How much of the past is kept.
     pub kept: Kept,
     /// The minute that the past was last tidied up for; nothing gets too old before the next.
@@ -62,7 +64,7 @@ impl<S: SummaryStore> Runner<S> {
             .collect();
         let mut stored = 0;
         while readings.iter().any(|reading| !reading.done) {
-            let parts = self.read_pages(&mut readings).await?;
+            let parts = self.gather(&mut readings).await?;
             let watermarks = self.watermarks(&readings);
             // A last page may be empty and still be what completes its shard.
             if parts.is_empty() && watermarks == self.progress.watermarks {
@@ -90,20 +92,29 @@ impl<S: SummaryStore> Runner<S> {
         self.progress.watermarks.iter().zip(readings).map(carried).collect()
     }
 
+    /// Pages until there are no more, or so many items that they are to be stored: together and in the order of their names,
+    /// so that those which share a page are written with it once.
+    async fn gather(&self, readings: &mut [Reading]) -> Result<Parts, Error> {
+        let mut parts = Parts::new();
+        while parts.len() < self.gathered_items && readings.iter().any(|reading| !reading.done) {
+            self.read_pages(readings, &mut parts).await?;
+        }
+        Ok(parts)
+    }
+
     /// The next page of every shard that has one, all asked at once.
-    async fn read_pages(&self, readings: &mut [Reading]) -> Result<Parts, Error> {
+    async fn read_pages(&self, readings: &mut [Reading], parts: &mut Parts) -> Result<(), Error> {
         let asked = readings.iter_mut().filter(|reading| !reading.done).map(|reading| async {
             let page = self.shards.changes(reading.shard, reading.at, reading.up_to, self.page_items).await?;
             Ok::<_, Refusal>((reading, page))
         });
-        let mut parts = Parts::new();
         for (reading, page) in try_join_all(asked).await? {
             reading.advance(&page, self.page_items);
             for counter in page.counters {
                 parts.entry(counter.item).or_default().push((reading.shard, counter.total));
             }
         }
-        Ok(parts)
+        Ok(())
     }
 
     async fn store_parts(&self, parts: Parts, progress: &Progress, at_ms: i64) -> Result<(), Error> {

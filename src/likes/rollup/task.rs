@@ -55,6 +55,8 @@ pub struct Start<S> {
     pub clock: Clock,
     /// `rollup.page_items`
     pub page_items: u32,
+    /// `rollup.gathered_items`
+    pub gathered_items: usize,
     /// How much of the past is kept.
     pub kept: Kept,
     /// `rollup.check_rows`
@@ -77,6 +79,7 @@ pub fn start<S: SummaryStore>(start: Start<S>, stop: CancellationToken) -> (Roll
             clock: start.clock,
             progress: start.progress,
             page_items: start.page_items,
+            gathered_items: start.gathered_items,
             kept: start.kept,
             tidied: None,
         },
