@@ -53,7 +53,9 @@ impl Server {
                     .env("HEADCOUNT__ROOMS__ADMISSIONS_PER_S", "1000000")
                     // The readers know one shape of frame.
                     .env("HEADCOUNT__ROOMS__PING_INTERVAL_MS", "0")
-                    .env("HEADCOUNT__ROOMS__SOCKET_MESSAGES_PER_S", "1000000");
+                    .env("HEADCOUNT__ROOMS__SOCKET_MESSAGES_PER_S", "1000000")
+                    .env("HEADCOUNT__ROOMS__ROOM_MESSAGES_PER_S", "1000000")
+                    .env("HEADCOUNT__ROOMS__USER_MESSAGES_PER_S", "1000000");
                 command
             }
         };

@@ -188,9 +188,10 @@ impl Actor {
 
     fn decide_message(&mut self, message: Message, from: From, accepted: Instant, now_ms: i64) {
         let limits = self.rooms.settings().limits;
-        if let From::Http(_) = &from
-            && let Err(denied) = self.state.may_say(message.user.as_ref(), &limits, now_ms)
-        {
+        if let (From::Http(_), Some(user)) = (&from, &message.user) {
+            self.state.refresh(user, now_ms);
+        }
+        if let Err(denied) = self.state.may_say(&limits, now_ms) {
             return self.failed(from, &message, denied);
         }
         self.rooms.metrics().messages_in.increment(1);

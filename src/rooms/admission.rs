@@ -116,6 +116,11 @@ impl Membership {
         self.room.offer(&self.rooms, command, Some(waiter))
     }
 
+    /// Takes what this connection says of its user's rate and of its key's.
+    pub(super) fn may_say(&self, now_ms: i64) -> Result<(), Denied> {
+        self.rooms.may_say(self.link.user.as_ref(), self.key.as_deref(), now_ms)
+    }
+
     /// Counts a connection's end.
     pub fn count_end(&self, cause: &'static str) {
         self.rooms.metrics().ended(cause);

@@ -112,6 +112,14 @@ impl Command {
         }
     }
 
+    /// The sender's id of a message, if it has one.
+    pub(super) fn message_id(&self) -> Option<&str> {
+        match self {
+            Self::Say { message, .. } => message.id.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Whether it keeps the room awake.
     pub(super) fn stirs(&self) -> bool {
         !matches!(self, Self::View { .. } | Self::Tick | Self::Ping)

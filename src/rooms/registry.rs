@@ -115,11 +115,19 @@ impl Rooms {
     /// The room's, and [`Denied::RateLimited`] before the room hears of it.
     pub async fn say(&self, room: &RoomName, message: Message, key: Option<&str>) -> Result<Sent, Denied> {
         let accepted = Instant::now();
-        if let Err(denied) = self.0.senders.may_say(message.user.as_ref(), key, self.now_ms()) {
-            self.metrics().refused.increment(1);
-            return Err(denied);
-        }
+        self.may_say(message.user.as_ref(), key, self.now_ms())?;
         self.ask(room, |reply| Command::Say { message, from: From::Http(reply), accepted }).await
+    }
+
+    /// Takes something said of a user's rate and of a key's.
+    pub(super) fn may_say(
+        &self,
+        user: Option<&UserId>,
+        key: Option<&str>,
+        now_ms: i64,
+    ) -> Result<(), Denied> {
+        let said = self.0.senders.may_say(user, key, now_ms);
+        said.inspect_err(|_| self.metrics().refused.increment(1))
     }
 
     /// A room as it is. One that sleeps goes on sleeping; one that is not known is empty.

@@ -1,5 +1,4 @@
-//! How much each user and each API key may say over HTTP, whatever the room. What is refused here wakes no
-//! room.
+//! How much each user and each API key may say, whatever the room and the way. What is refused here wakes no room.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -291,9 +291,13 @@ impl Socket {
             return self.close(Close::RateLimited);
         }
         let link = &self.membership.link;
-        match understand(link, text, settings.max_meta_bytes) {
-            Ok(command) => self.offer(command, context),
-            Err(word) => link.tell_error(word, None, settings.limits.queue),
+        let command = match understand(link, text, settings.max_meta_bytes) {
+            Ok(command) => command,
+            Err(word) => return link.tell_error(word, None, settings.limits.queue),
+        };
+        match self.membership.may_say(now_ms) {
+            Ok(()) => self.offer(command, context),
+            Err(denied) => link.tell_error(denied.word(), command.message_id(), settings.limits.queue),
         }
     }
 

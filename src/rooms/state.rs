@@ -51,7 +51,7 @@ pub struct State {
     links: Vec<Arc<Link>>,
     /// In memory; empty where the history is durable.
     history: History<Arc<Frame>>,
-    http_messages: Bucket,
+    messages: Bucket,
 }
 
 /// Something that is told in its turn.
@@ -98,7 +98,7 @@ impl State {
             stream: None,
             links: Vec::new(),
             history: History::default(),
-            http_messages: Bucket::full(limits.room_messages_per_s, now_ms),
+            messages: Bucket::full(limits.room_messages_per_s, now_ms),
         }
     }
 
@@ -227,15 +227,17 @@ impl State {
         Ok(Some(self.told(Kind::Update, user.clone(), Some(meta))))
     }
 
-    /// Whether a message that came over HTTP may be said; it counts as activity of its user.
+    /// A user is active over HTTP.
+    pub fn refresh(&mut self, user: &UserId, now_ms: i64) {
+        self.presence.refresh(user, now_ms);
+    }
+
+    /// Whether another message may be said here.
     ///
     /// # Errors
     /// [`Denied::RateLimited`].
-    pub fn may_say(&mut self, user: Option<&UserId>, limits: &Limits, now_ms: i64) -> Result<(), Denied> {
-        if let Some(user) = user {
-            self.presence.refresh(user, now_ms);
-        }
-        let taken = self.http_messages.take(limits.room_messages_per_s, now_ms);
+    pub fn may_say(&mut self, limits: &Limits, now_ms: i64) -> Result<(), Denied> {
+        let taken = self.messages.take(limits.room_messages_per_s, now_ms);
         taken.then_some(()).ok_or(Denied::RateLimited("rooms.room_messages_per_s"))
     }
 

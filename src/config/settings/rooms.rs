@@ -52,13 +52,13 @@ pub struct Rooms {
     pub admissions_per_s: u32,
     /// Messages a second from one socket. 1 to 1,000,000.
     pub socket_messages_per_s: u32,
-    /// Messages a second over HTTP into one room. 1 to 1,000,000.
+    /// Messages a second into one room. 1 to 1,000,000.
     pub room_messages_per_s: u32,
-    /// Messages a second over HTTP of one user, over all rooms. 1 to 1,000,000.
+    /// Messages and updates a second of one user, over all rooms. 1 to 1,000,000.
     pub user_messages_per_s: u32,
-    /// Messages a second over HTTP with one API key, over all rooms. 1 to 1,000,000.
+    /// Messages and updates a second with one API key, over all rooms. 1 to 1,000,000.
     pub key_messages_per_s: u32,
-    /// Users, and keys, whose rate over HTTP is remembered; beyond them, who was silent longest starts afresh. 2 to
+    /// Users, and keys, whose rate is remembered; beyond them, who was silent longest starts afresh. 2 to
     /// 10,000,000.
     pub rated_senders: usize,
     /// Most commands waiting for one room. 1 to 65,536.
@@ -111,9 +111,9 @@ impl Default for Rooms {
             max_connections_per_key: 100_000,
             admissions_per_s: 5_000,
             socket_messages_per_s: 100,
-            room_messages_per_s: 1_000,
-            user_messages_per_s: 100,
-            key_messages_per_s: 10_000,
+            room_messages_per_s: 10_000,
+            user_messages_per_s: 200,
+            key_messages_per_s: 100_000,
             rated_senders: 100_000,
             mailbox: 1_024,
             queue_frames: 256,

@@ -74,7 +74,7 @@ async fn what_is_no_text_is_closed_with_its_code() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_have_a_rate_by_socket_and_by_room() {
-    let setup = timed().with("rooms.socket_messages_per_s", 5).with("rooms.room_messages_per_s", 3);
+    let setup = timed().with("rooms.socket_messages_per_s", 5).with("rooms.room_messages_per_s", 10);
     let service = setup.start();
     let mut socket = Socket::open(&service, "lobby/socket?raw=true&user=ada").await;
     let mut peer = Socket::open(&service, "lobby/socket?raw=true&user=bob").await;
@@ -100,7 +100,51 @@ async fn messages_have_a_rate_by_socket_and_by_room() {
     assert_eq!(word(&service, "/send", json!({"user": "ada", "data": 1})).await.0, 200);
 }
 
-/// Over HTTP, whatever the room; what is refused wakes none.
+/// A socket is told of each message that is too many, and stays open.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_socket_says_is_of_its_rooms_rate_and_of_its_users() {
+    let service = timed().with("rooms.room_messages_per_s", 3).start();
+    let mut listener = Socket::open(&service, "lobby/socket?presence=false").await;
+    for user in ["ada", "bob"] {
+        let mut socket = Socket::open(&service, &format!("lobby/socket?presence=false&user={user}")).await;
+        for number in 1..=2 {
+            socket
+                .send(&json!({"type": "message", "text": "hi", "id": format!("{user}-{number}")}).to_string())
+                .await;
+        }
+        let answered = if user == "ada" { "message" } else { "error" };
+        let last = socket.frame_of(answered).await;
+        if user == "bob" {
+            assert_eq!((&last["error"], &last["id"]), (&json!("rate_limited"), &json!("bob-2")));
+        }
+        socket.close().await;
+    }
+    for id in ["ada-1", "ada-2", "bob-1"] {
+        assert_eq!(listener.frame_of("message").await["id"], id);
+    }
+    later(&service, 1_000).await;
+    listener.send("again").await;
+    assert_eq!(listener.frame_of("message").await["text"], "again", "what was too many is told to nobody");
+
+    let service = timed().with("rooms.user_messages_per_s", 2).start();
+    let mut here = Socket::open(&service, "here/socket?presence=false&user=ada").await;
+    let mut there = Socket::open(&service, "there/socket?presence=false&user=ada").await;
+    for socket in [&mut here, &mut there] {
+        socket.send("hi").await;
+        assert_eq!(socket.frame_of("message").await["text"], "hi");
+    }
+    here.send(r#"{"type":"update","meta":{"at":1}}"#).await;
+    assert_eq!(here.frame_of("error").await["error"], "rate_limited", "whatever the room, and an update too");
+    assert_eq!(
+        word(&service, "/send", json!({"user": "ada", "text": "hi"})).await,
+        (429, "rate_limited".to_owned())
+    );
+    later(&service, 1_000).await;
+    there.send("again").await;
+    assert_eq!(there.frame_of("message").await["text"], "again");
+}
+
+/// Whatever the room; what is refused wakes none.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_have_a_rate_by_user_and_by_key() {
     let setup = timed();
