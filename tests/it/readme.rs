@@ -30,7 +30,7 @@ fn without_what_varies(mut value: Value) -> Value {
         Value::Object(fields) => {
             let raced = fields.get("requestId").is_some_and(|id| id == "request-1");
             let varies = |name: &str| match name {
-                "asOf" | "ageMs" | "from" | "epoch" | "at" | "expiresAt" | "decidedAt" => true,
+                "asOf" | "ageMs" | "likedAt" | "from" | "epoch" | "at" | "expiresAt" | "decidedAt" => true,
                 "status" | "reserved" | "reason" => raced,
                 _ => false,
             };
