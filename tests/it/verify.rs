@@ -534,8 +534,8 @@ async fn what_it_cannot_see_never_passes() {
     }
     let copy = scratch.join("newer");
     files::copy_directory(&setup.data_dir(), &copy);
-    files::execute(&copy, P1, "PRAGMA user_version = 9");
-    assert_could_not_look(&copy, &[], "schema 9");
+    files::execute(&copy, P1, "PRAGMA user_version = 10");
+    assert_could_not_look(&copy, &[], "schema 10");
     fs::write(copy.join(P1), "no database, and long enough to be looked at as one").unwrap();
     assert_could_not_look(&copy, &[], P1);
 }

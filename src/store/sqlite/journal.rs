@@ -172,3 +172,24 @@ fn settle_counters<'a>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::PARTITION_SCHEMA;
+
+    /// Whoever looks at table and journal together looks each row up in what the journal holds.
+    #[test]
+    fn no_view_searches_the_journal_for_each_row() {
+        let connection = Connection::open_in_memory().unwrap();
+        PARTITION_SCHEMA.steps.iter().for_each(|step| connection.execute_batch(step).unwrap());
+        for view in ["memberships_now", "shard_counters_now", "attempts_now"] {
+            let mut explain =
+                connection.prepare(&format!("EXPLAIN QUERY PLAN SELECT * FROM {view}")).unwrap();
+            let plan = explain.query_map([], |row| row.get(3)).unwrap();
+            let plan: Vec<String> = plan.collect::<Result<_, _>>().unwrap();
+            let joined: Vec<&String> = plan.iter().filter(|step| step.contains("LEFT-JOIN")).collect();
+            assert!(joined.len() == 1 && joined[0].starts_with("SEARCH"), "{view}: {plan:?}");
+        }
+    }
+}

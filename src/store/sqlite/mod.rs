@@ -41,6 +41,7 @@ pub const PARTITION_SCHEMA: Schema = Schema {
         include_str!("schema/partition_006.sql"),
         include_str!("schema/partition_007.sql"),
         include_str!("schema/partition_008.sql"),
+        include_str!("schema/partition_009.sql"),
     ],
 };
 
