@@ -32,16 +32,17 @@ struct InFlight {
 }
 
 pub async fn connection(stream: TcpStream, line: Request, lane: Rc<Lane>) -> io::Result<()> {
-    let (reader, writer) = stream.into_split();
+    // The half that writes lives as long as the other: where it goes, the connection is closed.
+    let (reader, mut writer) = stream.into_split();
     let in_flight = InFlight::default();
-    let writing = write(writer, line, &lane, &in_flight);
+    let writing = write(&mut writer, line, &lane, &in_flight);
     let reading = read(reader, &lane, &in_flight);
     let ((), ()) = tokio::try_join!(writing, reading)?;
     Ok(())
 }
 
 async fn write(
-    mut writer: OwnedWriteHalf,
+    writer: &mut OwnedWriteHalf,
     mut line: Request,
     lane: &Lane,
     in_flight: &InFlight,
