@@ -22,8 +22,8 @@ use crate::partition::Refusal;
 use crate::reservations::types::whole_number;
 
 const INVALID: &str = "invalid_add";
-/// As far as every whole number is exact, however JSON spells it.
-const EXACT: i64 = 1 << 53;
+/// As far as every whole number is exact, however JSON spells it, and so is the next one.
+const EXACT: i64 = (1 << 53) - 1;
 
 /// Something to add. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -185,6 +185,7 @@ mod tests {
         assert_eq!(amount("9223372036854775807"), Some(i64::MAX));
         assert_eq!(amount("-9223372036854775808"), Some(i64::MIN));
         assert_eq!(amount("9007199254740993"), Some((1 << 53) + 1), "no float in between");
+        assert_eq!(amount("9007199254740993.0"), None, "which a float would make another number of");
         for (spelt, number) in [("0", 0), ("-0", 0), ("1.0", 1), ("1e3", 1_000), ("-25e-1", 0)] {
             let expected = (spelt != "-25e-1").then_some(number);
             assert_eq!(amount(spelt), expected, "{spelt}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Error, Partitions, removal};
-use crate::admin::reshard::{Layout, Moved, Progress, move_data};
+use crate::admin::reshard::{Layout, Moved, Progress, move_data, require_space};
 use crate::config::Config;
 use crate::data_dir::DataDir;
 use crate::likes::rollup::{self, Summary};
@@ -65,6 +65,8 @@ pub async fn reshard(
     to: Layout,
     tell: &mut (dyn FnMut(&Progress) + Send),
 ) -> Result<Moved, Error> {
+    // Coming to rest writes, too.
+    require_space(config, data.path(), to)?;
     come_to_rest(config, data).await?;
     // Whoever waits here has nothing else to do: nobody is served.
     Ok(tokio::task::block_in_place(|| move_data(config, data, to, tell))?)

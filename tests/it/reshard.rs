@@ -570,3 +570,44 @@ async fn a_move_stops_at_a_directory_that_is_served() {
     let (likes, ()) = tokio::join!(loading, trying);
     assert_eq!(service.client.exact("post").await, likes);
 }
+
+/// One shard could not hold what several did and leave the others their whole share: it is spread over all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_that_is_nearly_full_is_nearly_full_after_a_move() {
+    const FULL: i64 = i64::MAX / 2 * 2;
+    let setup = Setup::new().with("storage.partitions", 2);
+    let service = setup.clone().with("likes.shards", 2).start();
+    let add = async |client: &Client, counter: &str, amount: i64| {
+        client.post(&format!("/counters/{counter}"), json!({"amount": amount}).to_string()).await.status
+    };
+    let total = async |client: &Client, counter: &str| {
+        client.get(&format!("/counters/{counter}?exact=true")).await.json["total"].as_i64().unwrap()
+    };
+    for (counter, sign) in [("up", 1), ("down", -1)] {
+        // Adds without an id go to either shard.
+        while total(&service.client, counter).await != FULL * sign {
+            assert!([200, 409].contains(&add(&service.client, counter, FULL / 2 * sign).await));
+        }
+    }
+    // Of many counters in one shard, each nearly full: their sum is nobody's business.
+    for counter in 0..20 {
+        add(&service.client, &format!("other-{counter}"), FULL / 2).await;
+    }
+    drop(service);
+    for (shards, partitions) in [(5, 2), (1, 1), (4, 2)] {
+        let (done, said) =
+            reshard(&setup, &["--shards", &shards.to_string(), "--partitions", &partitions.to_string()]);
+        assert!(done, "{said}");
+        let service = placed(&setup, shards, partitions).start();
+        for (counter, sign) in [("up", 1), ("down", -1)] {
+            for _ in 0..20 {
+                assert_eq!(add(&service.client, counter, FULL / 8 * sign).await, 409);
+            }
+            assert_eq!(total(&service.client, counter).await, FULL * sign);
+        }
+        assert_eq!(total(&service.client, "other-7").await, FULL / 2);
+        drop(service);
+        let output = setup.run(&["verify", "--data-dir", setup.data_dir().to_str().unwrap()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}

@@ -8,7 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Row, Statement};
 use super::merge::Merged;
 use super::tables::{Layout, Moved, Number, Place};
 use super::{Error, Told};
-use crate::likes::types::shards_of_partition;
+use crate::likes::counters::decide::share;
+use crate::likes::types::{partition_of_shard, shards_of_partition};
 use crate::partition::Resident;
 
 /// Names whose numbers are kept in memory, a file and column.
@@ -232,6 +233,7 @@ impl Counters {
         let layout = files.new_layout;
         in_transactions(&files.new, || {
             self.write(&files.new)?;
+            spread_ledgers(files)?;
             for (partition, file) in (0_u32..).zip(&files.new) {
                 file.execute(
                     "INSERT INTO shard_counters (shard, item_id, members, base, version)
@@ -249,4 +251,37 @@ impl Counters {
             Ok(())
         })
     }
+}
+
+/// A counter without members of which one shard would hold more than its share is spread over all of them: the others would
+/// have all of theirs still to give, and the total could leave 64 bits.
+fn spread_ledgers(files: &Files) -> Result<(), Error> {
+    let Layout { shards, partitions } = files.new_layout;
+    let mut too_much: Vec<(String, String, i64)> = Vec::new();
+    for file in &files.new {
+        let mut take = file.prepare(
+            "DELETE FROM base_ledger WHERE (amount > ?1 OR amount < -?1)
+               AND item_id IN (SELECT item_id FROM items WHERE name < ' ')
+             RETURNING (SELECT name FROM items WHERE item_id = base_ledger.item_id), source, amount",
+        )?;
+        let taken = take.query_map([share(shards)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        for row in taken {
+            too_much.push(row?);
+        }
+    }
+    for (name, source, amount) in too_much {
+        let (each, rest) = (amount / i64::from(shards), amount % i64::from(shards));
+        for shard in 0..shards {
+            let file = files.new.get(partition_of_shard(shard, partitions) as usize);
+            let file = file.ok_or_else(|| Error::Misplaced(name.clone()))?;
+            let one_more = if i64::from(shard) < rest.abs() { rest.signum() } else { 0 };
+            file.execute("INSERT INTO items (name) VALUES (?1) ON CONFLICT DO NOTHING", [&name])?;
+            file.execute(
+                "INSERT INTO base_ledger (shard, item_id, source, amount)
+                 VALUES (?1, (SELECT item_id FROM items WHERE name = ?2), ?3, ?4)",
+                (shard, &name, &source, each + one_more),
+            )?;
+        }
+    }
+    Ok(())
 }

@@ -136,6 +136,15 @@ pub fn estimate(config: &Config, path: &Path, to: Layout) -> Result<Estimate, Er
     Estimate::of(path, &manifest, to, Space::of(config).free(path)?)
 }
 
+/// Refuses a move for which there is no room, before anything is written for it.
+///
+/// # Errors
+/// See [`Error`].
+pub fn require_space(config: &Config, path: &Path, to: Layout) -> Result<(), Error> {
+    let estimate = estimate(config, path, to)?;
+    Ok(Space::of(config).require(path, estimate.needed)??)
+}
+
 /// Moves a data directory that is at rest: its journals are settled and its totals carried.
 ///
 /// # Errors

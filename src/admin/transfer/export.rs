@@ -117,12 +117,13 @@ impl Export {
     ) -> Result<(), Error> {
         // No item begins with a control character; counters without members do, and are not likes.
         let mut after = "\u{1f}".to_owned();
+        let shards = partitions.iter().map(shards_with_bases).collect::<Result<Vec<_>, _>>()?;
         loop {
             let mut counts: BTreeMap<String, i64> = BTreeMap::new();
             // Up to the first name at which a full page ends, every partition's names are known.
             let mut known_up_to: Option<String> = None;
-            for partition in partitions {
-                let page = bases_page(partition, &after)?;
+            for (partition, shards) in partitions.iter().zip(&shards) {
+                let page = bases_page(partition, shards, &after)?;
                 if page.len() >= PAGE as usize
                     && let Some((last, _)) = page.last()
                     && known_up_to.as_ref().is_none_or(|known| last < known)
@@ -149,13 +150,28 @@ impl Export {
 }
 
 /// Items after a name with their bases on this partition, most of them 0.
-fn bases_page(partition: &Connection, after: &str) -> Result<Vec<(String, i64)>, rusqlite::Error> {
-    let mut select = partition.prepare_cached(
-        "WITH shards AS (SELECT DISTINCT shard FROM base_ledger)
-         SELECT i.name, (SELECT coalesce(sum(l.amount), 0) FROM shards CROSS JOIN base_ledger AS l
-                         WHERE l.shard = shards.shard AND l.item_id = i.item_id)
-         FROM items AS i WHERE i.name > ?1 ORDER BY i.name LIMIT ?2",
+fn bases_page(
+    partition: &Connection,
+    shards: &[u32],
+    after: &str,
+) -> Result<Vec<(String, i64)>, rusqlite::Error> {
+    let mut items =
+        partition.prepare_cached("SELECT name, item_id FROM items WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+    let items = items.query_map((after, PAGE), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let items: Vec<(String, i64)> = items.collect::<Result<_, _>>()?;
+    let mut base = partition.prepare_cached(
+        "SELECT coalesce(sum(amount), 0) FROM base_ledger WHERE shard = ?1 AND item_id = ?2",
     )?;
-    let rows = select.query_map((after, PAGE), |row| Ok((row.get(0)?, row.get(1)?)))?;
-    rows.collect()
+    let mut of_item = |item: i64| -> Result<i64, rusqlite::Error> {
+        let of_shard = |shard: &u32| base.query_row((shard, item), |row| row.get::<_, i64>(0));
+        shards.iter().map(of_shard).try_fold(0_i64, |sum, base| Ok(sum.saturating_add(base?)))
+    };
+    items.into_iter().map(|(name, item)| Ok((name, of_item(item)?))).collect()
+}
+
+/// The shards that have bases on a partition.
+fn shards_with_bases(partition: &Connection) -> Result<Vec<u32>, rusqlite::Error> {
+    let mut select = partition.prepare("SELECT DISTINCT shard FROM base_ledger")?;
+    let shards = select.query_map([], |row| row.get(0))?;
+    shards.collect()
 }

@@ -140,7 +140,8 @@ impl<R: BufRead> Rows<R> {
 
     fn is_header(&self, text: &str) -> bool {
         let headers: &[&str] = if self.base { &["item,count"] } else { &["item,user", "item,user,when"] };
-        self.format == Format::Csv && headers.contains(&text)
+        let plain = text.replace('"', "").to_ascii_lowercase();
+        self.format == Format::Csv && headers.contains(&plain.as_str())
     }
 
     fn checked(&self, row: Row) -> Result<Row, String> {

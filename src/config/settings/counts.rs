@@ -39,7 +39,7 @@ impl Default for Likes {
             max_item_bytes: 128,
             max_user_bytes: 128,
             max_items_per_read: 200,
-            max_event_streams: 5_000,
+            max_event_streams: 10_000,
             event_keepalive_ms: 15_000,
             max_history_buckets: 1_500,
             max_trending: 100,

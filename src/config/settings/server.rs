@@ -40,7 +40,7 @@ impl Default for Server {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)),
-            max_connections: 10_000,
+            max_connections: 20_000,
             header_timeout_ms: 10_000,
             write_timeout_ms: 10_000,
             request_timeout_ms: 10_000,

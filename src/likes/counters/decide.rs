@@ -28,8 +28,14 @@ impl Terms {
     /// The terms of one of `shards` shards.
     #[must_use]
     pub fn new(shards: u32, dedupe_ttl_ms: i64) -> Self {
-        Self { share: i64::MAX / i64::from(shards.max(1)), dedupe_ttl_ms }
+        Self { share: share(shards), dedupe_ttl_ms }
     }
+}
+
+/// How far from 0 what one of `shards` shards counts may lie, so that their sum fits an `i64`.
+#[must_use]
+pub fn share(shards: u32) -> i64 {
+    i64::MAX / i64::from(shards.max(1))
 }
 
 /// What came of an add.
