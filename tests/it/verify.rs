@@ -195,7 +195,7 @@ const DAMAGES: &[Damage] = &[
         "a gain changed",
         SUMMARY,
         "UPDATE trending SET gain = gain + 1 WHERE item = 'post' AND span = 3",
-        &["summary, item post", "ranked with a total of 41, and the total is 40"],
+        &["summary, item post", "with a total of 41, and the total is 40"],
     ),
     damage(
         "the beginning of a gain changed",

@@ -12,7 +12,7 @@ use crate::store::sqlite::open::{snapshot, wal_bytes};
 use crate::store::sqlite::summary::SUMMARY_SCHEMA;
 
 /// Rows that are copied and compared in a second, about, on two cores that have nothing else to do.
-const ROWS_PER_S: u64 = 100_000;
+const ROWS_PER_S: u64 = 70_000;
 
 /// See the module.
 #[derive(Debug, Clone)]

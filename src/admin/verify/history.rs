@@ -23,9 +23,9 @@ pub(super) fn audit(summary: &Connection, report: &mut Report) -> Result<(), Err
         Ok((!begins || !known || !of_a_day).then(wrong))
     })?;
     each(summary, TOTALS, report, |row| {
-        let (ranked, total): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
-        let wrong =
-            || format!("it is ranked with a total of {ranked}, and the total is {}", total.unwrap_or(0));
+        let (ranked, total, window): (i64, Option<i64>, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let is = total.unwrap_or(0);
+        let wrong = || format!("it is ranked in {window} with a total of {ranked}, and the total is {is}");
         Ok((Some(ranked) != total).then(wrong))
     })?;
     each(summary, BASES, report, |row| {
@@ -51,7 +51,8 @@ const OWNERLESS: &str =
 const HOURS: &str = "SELECT item, hour, detail, opening, minutes FROM history";
 
 /// A gain beyond 64 bits stays at their end, and adds up to nothing.
-const TOTALS: &str = "SELECT t.item, t.base + t.gain, s.total FROM trending AS t
+const TOTALS: &str = "SELECT t.item, t.base + t.gain, s.total,
+      CASE t.span WHEN 1 THEN '1h' WHEN 2 THEN '24h' ELSE '7d' END FROM trending AS t
     LEFT JOIN summary AS s ON s.item = t.item
     WHERE t.gain BETWEEN -9223372036854775807 AND 9223372036854775806";
 
