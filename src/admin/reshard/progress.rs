@@ -75,14 +75,15 @@ impl Bar {
         (self.last, self.was_doing) = (Some(Instant::now()), progress.doing);
         let Progress { doing, table, rows, of } = progress;
         let percent = progress.percent();
+        let doing = format!("{doing} {table}");
+        let doing = doing.trim_end();
         let mut err = std::io::stderr().lock();
         let _nobody_looks = if self.is_terminal {
             let filled = usize::try_from(percent / 4).unwrap_or(0);
             let bar = format!("{}{}", "#".repeat(filled), ".".repeat(25_usize.saturating_sub(filled)));
-            write!(err, "\r\x1b[K[{bar}] {percent:>3} % {doing} {table} {rows}/{of}")
-                .and_then(|()| err.flush())
+            write!(err, "\r\x1b[K[{bar}] {percent:>3} % {doing} {rows}/{of}").and_then(|()| err.flush())
         } else {
-            writeln!(err, "{doing} {table}: {rows} of {of} rows, {percent} %")
+            writeln!(err, "{doing}: {rows} of {of} rows, {percent} %")
         };
     }
 

@@ -3,6 +3,7 @@
 //! alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::path::Path;
 
 use super::likes::Recount;
@@ -262,12 +263,12 @@ fn read_page(
 }
 
 /// What was repaired, in words.
-pub(super) fn print(repaired: &[Finding]) {
+pub(super) fn print(repaired: &[Finding], mut to: impl Write) -> io::Result<()> {
     for Finding { partition, what, why } in repaired {
         match partition {
-            Some(partition) => println!("REPAIRED partition {partition}, {what}: {why}"),
-            None => println!("REPAIRED summary, {what}: {why}"),
+            Some(partition) => writeln!(to, "REPAIRED partition {partition}, {what}: {why}")?,
+            None => writeln!(to, "REPAIRED summary, {what}: {why}")?,
         }
     }
-    println!("repaired: {}", repaired.len());
+    writeln!(to, "repaired: {}", repaired.len())
 }
