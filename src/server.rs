@@ -46,7 +46,7 @@ use crate::store::history::Kept;
 use crate::store::sqlite::summary::SqliteSummary;
 use crate::usage::stored::Measured;
 
-pub use partitions::Partitions;
+pub use partitions::{Engines, Partitions};
 pub use reshard::reshard;
 
 /// Why the service does not start.

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ pub struct Mailbox<C> {
     capacity: usize,
     actor_capacity: usize,
     gather: Gather,
+    /// Batches taken from here that the disk still has to take.
+    unsynced: AtomicUsize,
 }
 
 /// How a batch gathers, once its first command is there.
@@ -82,7 +85,14 @@ impl<C> Mailbox<C> {
             interrupted: false,
             closed: false,
         };
-        Self { queues: Mutex::new(queues), arrived: Condvar::new(), capacity, actor_capacity, gather }
+        Self {
+            queues: Mutex::new(queues),
+            arrived: Condvar::new(),
+            capacity,
+            actor_capacity,
+            gather,
+            unsynced: AtomicUsize::new(0),
+        }
     }
 
     /// Queues a command.
@@ -132,7 +142,9 @@ impl<C> Mailbox<C> {
         }
         if let Some(workers) = &self.gather.workers {
             let crowd = self.gather.crowd.min(max);
-            queues = self.sleep(queues, crowd, self.gather.linger, || workers.are_idle());
+            queues = self.sleep(queues, crowd, self.gather.linger, || {
+                workers.are_idle() && self.unsynced.load(Ordering::SeqCst) == 0
+            });
         }
         queues.take_in_turn(batch, max, max_per_actor);
         Drained::Batch
@@ -164,6 +176,26 @@ impl<C> Mailbox<C> {
             .unwrap_or_else(PoisonError::into_inner);
         queues.wake_at = 0;
         queues
+    }
+
+    /// A batch is on its way to the disk.
+    pub fn batch_is_written(&self) {
+        self.unsynced.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// So many of them are durable, or given up.
+    pub fn batches_are_synced(&self, batches: usize) {
+        if self.unsynced.fetch_sub(batches, Ordering::SeqCst) == batches {
+            self.look_up();
+        }
+    }
+
+    fn look_up(&self) {
+        let mut queues = self.lock();
+        if queues.waiting > 0 && std::mem::take(&mut queues.wake_at) > 0 {
+            drop(queues);
+            self.arrived.notify_one();
+        }
     }
 
     /// Takes everything that waits, whoever's it is.
@@ -203,10 +235,8 @@ impl<C> Mailbox<C> {
 
 impl<C: Send> WhenIdle for Mailbox<C> {
     fn workers_are_idle(&self) {
-        let mut queues = self.lock();
-        if queues.waiting > 0 && std::mem::take(&mut queues.wake_at) > 0 {
-            drop(queues);
-            self.arrived.notify_one();
+        if self.unsynced.load(Ordering::SeqCst) == 0 {
+            self.look_up();
         }
     }
 }

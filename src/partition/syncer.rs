@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 
-use super::{Command, Durability, Refusal};
+use super::{Command, Durability, Mailbox, Refusal};
 use crate::store::Syncer;
 
 /// Batches between their commit and their sync; more, and the partition waits.
@@ -21,6 +21,7 @@ const MAX_UNSYNCED: usize = 256;
 #[derive(Debug)]
 pub(super) struct ToSync<C> {
     sender: SyncSender<Message<C>>,
+    mailbox: Arc<Mailbox<C>>,
     failed: Arc<AtomicBool>,
 }
 
@@ -41,6 +42,7 @@ enum Message<C> {
 
 impl<C: Command> ToSync<C> {
     pub(super) fn send(&self, batch: Committed<C>) {
+        self.mailbox.batch_is_written();
         // The thread ends after this end is dropped, never before.
         let _ended = self.sender.send(Message::Batch(batch));
     }
@@ -60,20 +62,29 @@ impl<C: Command> ToSync<C> {
 pub(super) fn spawn<C: Command>(
     index: u32,
     syncer: Box<dyn Syncer>,
+    mailbox: &Arc<Mailbox<C>>,
     gate: mpsc::Sender<Vec<C>>,
     commit_seconds: metrics::Histogram,
 ) -> std::io::Result<ToSync<C>> {
     let (sender, receiver) = sync_channel(MAX_UNSYNCED);
     let failed = Arc::new(AtomicBool::new(false));
-    let thread =
-        SyncThread { index, syncer, failed: Arc::clone(&failed), is_failed: false, gate, commit_seconds };
+    let thread = SyncThread {
+        index,
+        syncer,
+        mailbox: Arc::clone(mailbox),
+        failed: Arc::clone(&failed),
+        is_failed: false,
+        gate,
+        commit_seconds,
+    };
     std::thread::Builder::new().name(format!("sync-{index}")).spawn(move || thread.run(&receiver))?;
-    Ok(ToSync { sender, failed })
+    Ok(ToSync { sender, mailbox: Arc::clone(mailbox), failed })
 }
 
 struct SyncThread<C> {
     index: u32,
     syncer: Box<dyn Syncer>,
+    mailbox: Arc<Mailbox<C>>,
     failed: Arc<AtomicBool>,
     is_failed: bool,
     gate: mpsc::Sender<Vec<C>>,
@@ -108,6 +119,7 @@ impl<C: Command> SyncThread<C> {
             self.is_failed = true;
             self.failed.store(true, Ordering::Release);
         }
+        let synced = batches.len();
         let mut commands = Vec::new();
         for mut batch in batches.drain(..) {
             if self.is_failed {
@@ -120,6 +132,9 @@ impl<C: Command> SyncThread<C> {
         if !commands.is_empty() {
             // Without a runtime nobody waits for an answer any more.
             let _runtime_ended = self.gate.blocking_send(commands);
+        }
+        if synced > 0 {
+            self.mailbox.batches_are_synced(synced);
         }
     }
 }

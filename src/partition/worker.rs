@@ -90,7 +90,7 @@ pub fn spawn<W: Workload>(
         }
     });
     let syncer = workload.syncer().map_err(std::io::Error::other)?;
-    let to_sync = syncer::spawn(index, syncer, committed.clone(), metrics.commit_seconds.clone())?;
+    let to_sync = syncer::spawn(index, syncer, &mailbox, committed.clone(), metrics.commit_seconds.clone())?;
     let worker =
         Worker { index, workload, limits, clock, mailbox, health, metrics, to_sync, committed, holds };
     worker.health.set(true);

@@ -53,6 +53,20 @@ pub struct Partitions {
     pub(super) running: Vec<Partition<Command>>,
 }
 
+/// What partitions run, not yet running: each over its open store.
+#[derive(Debug)]
+pub struct Engines {
+    /// In the order of the partitions.
+    pub engines: Vec<Engine<SqliteStore>>,
+    /// The time by which they decide.
+    pub clock: Clock,
+    /// What they cost.
+    pub usage: Usage,
+    feeds: Feeds,
+    alarms: Vec<Alarm>,
+    sets_alarms: Vec<Alarm>,
+}
+
 impl Partitions {
     /// Opens the stores of a data directory and starts a partition over each. Call it on a tokio runtime, that
     /// of `workers` if given: batches then gather while those are busy.
@@ -60,21 +74,9 @@ impl Partitions {
     /// # Errors
     /// [`Error::DataDir`], [`Error::Store`], [`Error::Clock`] and [`Error::Thread`].
     pub fn start(config: &Config, data: &mut DataDir, workers: Option<Arc<Workers>>) -> Result<Self, Error> {
-        let stores = opening::stores(data, config)?;
-        data.complete()?;
-        let clock = opening::clock::<Error>(&stores, config)?;
-        let feeds = Feeds::default();
-        let usage = Usage::new(&clock);
-        let (mut running, mut alarms, mut sets_alarms) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, mut store) in (0..).zip(stores) {
-            removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
-            store.keep_index_by_item(config.likes.index_by_item)?;
-            let alarm = Alarm::new(store.next_due_at_ms()?);
-            let sets_alarm = Alarm::new(store.next_set_due_at_ms()?);
-            alarms.push(alarm.clone());
-            sets_alarms.push(sets_alarm.clone());
-            let engine =
-                engine(store, index, data, config, (feeds.clone(), alarm, sets_alarm, usage.clone()));
+        let Engines { engines, feeds, alarms, sets_alarms, clock, usage } = Engines::open(config, data)?;
+        let mut running = Vec::with_capacity(engines.len());
+        for (index, engine) in (0..).zip(engines) {
             let limits = limits(config, workers.clone());
             running.push(worker::spawn(index, engine, limits, clock.clone()).map_err(Error::Thread)?);
         }
@@ -113,6 +115,32 @@ impl Partitions {
             partition.handle.close();
         }
         join_all(self.running.into_iter().map(Partition::join)).await;
+    }
+}
+
+impl Engines {
+    /// Opens the stores of a data directory.
+    ///
+    /// # Errors
+    /// [`Error::DataDir`], [`Error::Store`] and [`Error::Clock`].
+    pub fn open(config: &Config, data: &mut DataDir) -> Result<Self, Error> {
+        let stores = opening::stores(data, config)?;
+        data.complete()?;
+        let clock = opening::clock::<Error>(&stores, config)?;
+        let feeds = Feeds::default();
+        let usage = Usage::new(&clock);
+        let (mut engines, mut alarms, mut sets_alarms) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, mut store) in (0..).zip(stores) {
+            removal::from_partition(config, data.manifest(), (index, &mut store), clock.now_ms())?;
+            store.keep_index_by_item(config.likes.index_by_item)?;
+            let alarm = Alarm::new(store.next_due_at_ms()?);
+            let sets_alarm = Alarm::new(store.next_set_due_at_ms()?);
+            alarms.push(alarm.clone());
+            sets_alarms.push(sets_alarm.clone());
+            let shared = (feeds.clone(), alarm, sets_alarm, usage.clone());
+            engines.push(engine(store, index, data, config, shared));
+        }
+        Ok(Self { engines, feeds, alarms, sets_alarms, clock, usage })
     }
 }
 

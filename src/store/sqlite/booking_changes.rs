@@ -1,8 +1,11 @@
 //! Saving what a batch made of bookings, and what it appends to logs.
 
+use std::sync::LazyLock;
+
 use rusqlite::params;
 
 use super::SqliteStore;
+use super::rows::Insert;
 use crate::store::Error;
 use crate::store::bookings::{Booking, Event, EventKind, Reason};
 use crate::store::reservations::{AttemptKey, WorkshopKey};
@@ -67,32 +70,49 @@ impl SqliteStore {
         if events.is_empty() {
             return Ok(());
         }
-        let mut insert = self.connection.prepare_cached(
-            "INSERT INTO events (workshop_id, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?;
+        // A first decision that may have been all is told by the attempt: no index holds it.
+        let is_told_otherwise =
+            |event: &Event| matches!(event.kind, EventKind::Accepted | EventKind::Rejected);
         let mut insert_of_booking = self.connection.prepare_cached(
             "INSERT INTO events (workshop_id, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms,
                                  booking_id)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
                      (SELECT booking_id FROM bookings WHERE workshop_id = ?1 AND request_id = ?5))",
         )?;
-        for (workshop, event) in events {
-            // A first decision that may have been all is told by the attempt: no index holds it.
-            let is_told_otherwise = matches!(event.kind, EventKind::Accepted | EventKind::Rejected);
-            let insert = if is_told_otherwise { &mut insert } else { &mut insert_of_booking };
-            insert.execute(params![
-                workshop.0,
-                event.seq,
-                event.at_ms,
-                event.kind.as_str(),
-                event.request.as_deref(),
-                event.seats,
-                event.reserved,
-                event.reason.map(Reason::as_str),
-                event.expires_at_ms,
-            ])?;
+        for run in events.chunk_by(|(_, a), (_, b)| is_told_otherwise(a) == is_told_otherwise(b)) {
+            if run.first().is_some_and(|(_, event)| is_told_otherwise(event)) {
+                EVENTS.execute(&self.connection, run, |(workshop, event), values| {
+                    values.add(workshop.0)?;
+                    values.add(event.seq)?;
+                    values.add(event.at_ms)?;
+                    values.add(event.kind.as_str())?;
+                    values.add(event.request.as_deref())?;
+                    values.add(event.seats)?;
+                    values.add(event.reserved)?;
+                    values.add(event.reason.map(Reason::as_str))?;
+                    values.add(event.expires_at_ms)
+                })?;
+                continue;
+            }
+            for (workshop, event) in run {
+                insert_of_booking.execute(params![
+                    workshop.0,
+                    event.seq,
+                    event.at_ms,
+                    event.kind.as_str(),
+                    event.request.as_deref(),
+                    event.seats,
+                    event.reserved,
+                    event.reason.map(Reason::as_str),
+                    event.expires_at_ms,
+                ])?;
+            }
         }
         Ok(())
     }
 }
+
+static EVENTS: LazyLock<Insert> = LazyLock::new(|| {
+    let into = "events (workshop_id, seq, at_ms, kind, request_id, seats, reserved, reason, expires_at_ms)";
+    Insert::new(into, 9, "")
+});

@@ -178,30 +178,44 @@ impl LikersStore for SqliteStore {
         )?;
         let items: HashSet<ItemKey> = items.iter().copied().collect();
         let (mut seen, mut at) = (0, None);
-        let mut rows: BTreeMap<Place, LikedAt> = BTreeMap::new();
+        // With each state its age; that of the table is the oldest.
+        let mut states: Vec<(Place, usize, LikedAt)> = Vec::new();
         let mut found = select.query((user, item.0, limit))?;
         while let Some(row) = found.next()? {
             let user = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
             let item = ItemKey(row.get(1)?);
             seen += 1;
-            let is_last = seen == limit;
-            if is_last {
+            if seen == limit {
                 at = Some((user.to_owned(), item));
             }
             if items.contains(&item) {
-                rows.insert((user.to_owned(), item), Some(0));
+                states.push(((user.to_owned(), item), 0, Some(0)));
             }
         }
         drop(found);
-        let within = |who: &str, of: ItemKey| {
-            (who, of) > (user, item)
-                && at.as_ref().is_none_or(|(last, key)| (who, of) <= (last.as_str(), *key))
+        let is_ahead = |place: &(&str, ItemKey)| {
+            *place > (user, item) && at.as_ref().is_none_or(|(last, key)| *place <= (last.as_str(), *key))
         };
-        rows.extend(self.pending_members(|who, of| {
-            (items.contains(&of) && within(who, of)).then(|| (who.to_owned(), of))
-        }));
-        let rows = rows.into_iter().filter_map(|(place, liked_at)| liked_at.map(|_| place));
-        Ok(Walked { rows: rows.collect(), at })
+        let recent = (1..).zip(self.pending.members.recent());
+        let recent = recent.filter(|(_, (key, _))| items.contains(&key.item));
+        let recent = recent.map(|(age, (key, liked_at))| ((&*key.user, key.item), age, liked_at));
+        let mut recent: Vec<_> = recent.filter(|(place, ..)| is_ahead(place)).collect();
+        // More may wait than a step is to look at.
+        if recent.len() > limit as usize {
+            let (_, (last, ..), _) =
+                recent.select_nth_unstable_by_key((limit as usize).saturating_sub(1), |(place, ..)| *place);
+            let last = *last;
+            recent.retain(|(place, ..)| *place <= last);
+            states.retain(|((user, item), ..)| (user.as_str(), *item) <= last);
+            at = Some((last.0.to_owned(), last.1));
+        }
+        let recent = recent.into_iter();
+        states.extend(recent.map(|((user, item), age, liked_at)| ((user.to_owned(), item), age, liked_at)));
+        states.sort_unstable();
+        // The newest state of a membership is the one that holds.
+        let of_one = states.chunk_by(|(a, ..), (b, ..)| a == b).filter_map(<[_]>::last);
+        let there = of_one.filter(|(_, _, liked_at)| liked_at.is_some());
+        Ok(Walked { rows: there.map(|(place, ..)| place.clone()).collect(), at })
     }
 
     fn ledger_sums(&mut self, keys: &[CounterKey]) -> Result<Vec<i64>, Error> {

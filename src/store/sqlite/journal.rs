@@ -1,9 +1,12 @@
 //! The journal: what a batch changed in one row, and its way into the tables.
 
+use std::sync::LazyLock;
+
 use rusqlite::Connection;
 
 use super::SqliteStore;
 use super::pending::{LikedAt, Member, Pending, Request, Settling};
+use super::rows::Insert;
 use crate::store::Error;
 use crate::store::bookings::Reason;
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
@@ -98,9 +101,9 @@ impl SqliteStore {
             .insert((now_ms, memberships, counters, attempts))?;
         self.pending.is_journaled();
         let Settling { members, attempts, counters } = self.pending.settle(touched * SETTLE_PER_CHANGE);
-        settle_members(&self.connection, members)?;
-        settle_attempts(&self.connection, attempts)?;
-        settle_counters(&self.connection, counters)?;
+        settle_members(&self.connection, &members)?;
+        settle_attempts(&self.connection, &attempts)?;
+        settle_counters(&self.connection, &counters)?;
         if let Some(up_to) = self.pending.settled_up_to() {
             self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
         }
@@ -113,9 +116,9 @@ impl SqliteStore {
         if self.pending.is_empty() && !self.pending.is_dirty() {
             return Ok(());
         }
-        settle_members(&self.connection, self.pending.members.all())?;
-        settle_attempts(&self.connection, self.pending.attempts.all())?;
-        settle_counters(&self.connection, self.pending.counters.all())?;
+        settle_members(&self.connection, &self.pending.members.all().collect::<Vec<_>>())?;
+        settle_attempts(&self.connection, &self.pending.attempts.all().collect::<Vec<_>>())?;
+        settle_counters(&self.connection, &self.pending.counters.all().collect::<Vec<_>>())?;
         self.pending.clear();
         self.connection.execute_batch(
             "UPDATE identity SET clock_mark_ms = max(clock_mark_ms,
@@ -126,50 +129,65 @@ impl SqliteStore {
     }
 }
 
-fn settle_members<'a>(
-    connection: &Connection,
-    rows: impl IntoIterator<Item = (&'a Member, LikedAt)>,
-) -> Result<(), Error> {
-    let mut add = connection.prepare_cached(
-        "INSERT INTO memberships (user, item_id, liked_at) VALUES (?1, ?2, ?3)
-         ON CONFLICT (user, item_id) DO UPDATE SET liked_at = ?3",
-    )?;
-    let mut remove = connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
-    for (key, liked_at) in rows {
-        match liked_at {
-            Some(liked_at) => add.execute((&*key.user, key.item.0, liked_at))?,
-            None => remove.execute((&*key.user, key.item.0))?,
-        };
-    }
-    Ok(())
-}
+static MEMBERS: LazyLock<Insert> = LazyLock::new(|| {
+    let on_conflict = "ON CONFLICT (user, item_id) DO UPDATE SET liked_at = excluded.liked_at";
+    Insert::new("memberships (user, item_id, liked_at)", 3, on_conflict)
+});
 
 /// An attempt never changes: one that is in its table already has settled before a reload.
-fn settle_attempts<'a>(
-    connection: &Connection,
-    rows: impl IntoIterator<Item = (&'a Request, Attempt)>,
-) -> Result<(), Error> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO attempts (workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-    )?;
-    for row in rows {
-        insert.execute(attempt_row(row))?;
+static ATTEMPTS: LazyLock<Insert> = LazyLock::new(|| {
+    let into = "attempts (workshop_id, request_id, seats, status, reserved_after, decided_at_ms, reason)";
+    Insert::new(into, 7, "ON CONFLICT DO NOTHING")
+});
+
+static COUNTERS: LazyLock<Insert> = LazyLock::new(|| {
+    let on_conflict = "ON CONFLICT (shard, item_id) DO UPDATE
+         SET members = excluded.members, base = excluded.base, version = excluded.version";
+    Insert::new("shard_counters (shard, item_id, members, base, version)", 5, on_conflict)
+});
+
+fn settle_members(connection: &Connection, rows: &[(&Member, LikedAt)]) -> Result<(), Error> {
+    let mut remove = connection.prepare_cached("DELETE FROM memberships WHERE user = ?1 AND item_id = ?2")?;
+    for run in rows.chunk_by(|(_, a), (_, b)| a.is_some() == b.is_some()) {
+        if run.first().is_some_and(|(_, liked_at)| liked_at.is_some()) {
+            MEMBERS.execute(connection, run, |(key, liked_at), values| {
+                values.add(&*key.user)?;
+                values.add(key.item.0)?;
+                values.add(liked_at)
+            })?;
+        } else {
+            for (key, _) in run {
+                remove.execute((&*key.user, key.item.0))?;
+            }
+        }
     }
     Ok(())
 }
 
-fn settle_counters<'a>(
-    connection: &Connection,
-    rows: impl IntoIterator<Item = (&'a CounterKey, Counter)>,
-) -> Result<(), Error> {
-    let mut upsert = connection.prepare_cached(
-        "INSERT INTO shard_counters (shard, item_id, members, base, version) VALUES (?1, ?2, ?3, ?4, ?5)
-         ON CONFLICT (shard, item_id) DO UPDATE SET members = ?3, base = ?4, version = ?5",
-    )?;
-    for row in rows {
-        upsert.execute(counter_row(row))?;
-    }
+fn settle_attempts(connection: &Connection, rows: &[(&Request, Attempt)]) -> Result<(), Error> {
+    ATTEMPTS.execute(connection, rows, |(key, attempt), values| {
+        let (workshop, request, seats, status, reserved_after, decided_at_ms, reason) =
+            attempt_row((key, *attempt));
+        values.add(workshop)?;
+        values.add(request)?;
+        values.add(seats)?;
+        values.add(status)?;
+        values.add(reserved_after)?;
+        values.add(decided_at_ms)?;
+        values.add(reason)
+    })?;
+    Ok(())
+}
+
+fn settle_counters(connection: &Connection, rows: &[(&CounterKey, Counter)]) -> Result<(), Error> {
+    COUNTERS.execute(connection, rows, |row, values| {
+        let (shard, item, members, base, version) = counter_row(*row);
+        values.add(shard)?;
+        values.add(item)?;
+        values.add(members)?;
+        values.add(base)?;
+        values.add(version)
+    })?;
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Likes in SQLite.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, Statement};
 
 use super::SqliteStore;
+use super::pending::Pending;
 use crate::store::likes::{
     ChangePosition, ChangedCounter, Counter, CounterKey, ItemKey, LedgerChange, LikesChanges, LikesStore,
     Membership,
@@ -24,12 +25,14 @@ impl LikesStore for SqliteStore {
     }
 
     fn load_memberships(&mut self, keys: &[Membership<'_>]) -> Result<Vec<bool>, Error> {
-        keys.iter().map(|key| self.is_member(*key)).collect()
+        let mut select = self.connection.prepare_cached(SELECT_MEMBER)?;
+        keys.iter().map(|key| is_member(&self.pending, &mut select, *key)).collect()
     }
 
     fn claim_memberships(&mut self, keys: &[Membership<'_>], now_s: i64) -> Result<Vec<bool>, Error> {
+        let mut select = self.connection.prepare_cached(SELECT_MEMBER)?;
         let mut claim = |key: &Membership<'_>| {
-            let found = self.is_member(*key)?;
+            let found = is_member(&self.pending, &mut select, *key)?;
             if !found {
                 self.pending.set_member(*key, Some(now_s));
             }
@@ -77,7 +80,7 @@ impl LikesStore for SqliteStore {
                    UNION ALL SELECT version FROM version_floors WHERE shard = ?1)",
             )?
             .query_row([shard], |row| row.get(0))?;
-        let pending = self.pending.counters.current().filter(|(key, _)| key.shard == shard);
+        let pending = self.pending.counters.current(|key| key.shard == shard);
         let pending = pending.map(|(_, counter)| counter.version).max();
         Ok(settled.max(pending).unwrap_or(0))
     }
@@ -196,10 +199,20 @@ impl LikesStore for SqliteStore {
     }
 }
 
+/// Given to whoever asks for many, so that it is looked up once.
+const SELECT_MEMBER: &str = "SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2";
+
+fn is_member(pending: &Pending, select: &mut Statement<'_>, key: Membership<'_>) -> Result<bool, Error> {
+    match pending.members.get(&key) {
+        Some(liked_at) => Ok(liked_at.is_some()),
+        None => Ok(select.exists((key.user, key.item.0))?),
+    }
+}
+
 impl SqliteStore {
     /// Positions and totals of what changed and is not in its table, in order.
     fn pending_changes(&self, shard: u32, after: ChangePosition, up_to: i64) -> Vec<(ChangePosition, i64)> {
-        let of_shard = self.pending.counters.current().filter(|(key, _)| key.shard == shard);
+        let of_shard = self.pending.counters.current(|key| key.shard == shard);
         let mut changes: Vec<_> = of_shard
             .map(|(key, counter)| {
                 (ChangePosition { version: counter.version, item: key.item }, counter.total())
@@ -225,12 +238,8 @@ impl SqliteStore {
     }
 
     pub(super) fn is_member(&self, key: Membership<'_>) -> Result<bool, Error> {
-        if let Some(liked_at) = self.pending.members.get(&key) {
-            return Ok(liked_at.is_some());
-        }
-        let mut select =
-            self.connection.prepare_cached("SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2")?;
-        Ok(select.exists((key.user, key.item.0))?)
+        let mut select = self.connection.prepare_cached(SELECT_MEMBER)?;
+        is_member(&self.pending, &mut select, key)
     }
 
     fn counter(&self, key: CounterKey) -> Result<Option<Counter>, Error> {

@@ -17,6 +17,7 @@ mod removal;
 pub mod repair;
 mod reservations;
 mod rooms;
+mod rows;
 mod sets;
 pub mod size;
 pub mod summary;

@@ -49,7 +49,18 @@ impl ReservationsStore for SqliteStore {
     }
 
     fn load_attempts(&mut self, keys: &[AttemptKey<'_>]) -> Result<Vec<Option<Attempt>>, Error> {
-        keys.iter().map(|key| self.attempt(*key)).collect()
+        let mut select = self.connection.prepare_cached(
+            "SELECT seats, status, reserved_after, decided_at_ms, reason FROM attempts
+             WHERE workshop_id = ?1 AND request_id = ?2",
+        )?;
+        let mut load = |key: &AttemptKey<'_>| match self.pending.attempts.get(key) {
+            Some(attempt) => Ok(Some(attempt)),
+            None => {
+                let key = (key.workshop.0, key.request);
+                Ok(select.query_row(key, |row| attempt_from_row(row, 0)).optional()?)
+            }
+        };
+        keys.iter().map(&mut load).collect()
     }
 
     fn save_reservations(&mut self, changes: &ReservationChanges<'_>) -> Result<Saved, Error> {
@@ -74,18 +85,6 @@ impl ReservationsStore for SqliteStore {
 }
 
 impl SqliteStore {
-    fn attempt(&self, key: AttemptKey<'_>) -> Result<Option<Attempt>, Error> {
-        if let Some(attempt) = self.pending.attempts.get(&key) {
-            return Ok(Some(attempt));
-        }
-        let mut select = self.connection.prepare_cached(
-            "SELECT seats, status, reserved_after, decided_at_ms, reason FROM attempts
-             WHERE workshop_id = ?1 AND request_id = ?2",
-        )?;
-        let row = select.query_row((key.workshop.0, key.request), |row| attempt_from_row(row, 0));
-        Ok(row.optional()?)
-    }
-
     /// Whether the row was as it was loaded.
     fn update_workshop(&self, change: &WorkshopChange) -> Result<bool, Error> {
         let mut update = self.connection.prepare_cached(
