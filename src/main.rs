@@ -1,11 +1,13 @@
 //! The command line.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use headcount::admin::backup::{BackupOptions, RestoreOptions};
+use headcount::admin::health::HealthOptions;
 use headcount::admin::reshard::Layout;
 use headcount::admin::space::Space;
 use headcount::admin::transfer;
@@ -52,6 +54,15 @@ enum Command {
         #[arg(long)]
         config: Option<PathBuf>,
     },
+    /// Ask a running service whether it is well; exit 1 if not
+    Health(HealthOptions),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
     /// Make an API key; prints it once, with what the settings need to know it
     NewKey {
         /// A name for the key
@@ -90,6 +101,12 @@ fn main() -> ExitCode {
         Command::Import(options) => import(&options),
         Command::Export(which) => export(&which),
         Command::CheckConfig { config } => check_config(config),
+        Command::Health(options) => health(options),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "headcount", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man => print_manual(),
         Command::NewKey { name } => print_new_key(&name),
     };
     match done {
@@ -194,6 +211,39 @@ fn backup(options: BackupOptions) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let taken = runtime.block_on(admin::backup::ask(address, key.as_deref(), &options.dir))?;
     println!("{taken}");
+    Ok(())
+}
+
+fn health(options: HealthOptions) -> Result<(), Failure> {
+    let address = match options.address {
+        Some(address) => address,
+        None => load(options.config, &[])?.config.server.listen,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(admin::health::ask(address, options.ready))?;
+    println!("{}", if options.ready { "ready" } else { "ok" });
+    Ok(())
+}
+
+/// One page: the command itself, and then each of its subcommands.
+fn print_manual() -> Result<(), Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = Vec::new();
+    let manual = clap_mangen::Man::new(command.clone());
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    manual.render_synopsis_section(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+        let manual = clap_mangen::Man::new(subcommand.clone());
+        writeln!(page, ".SH \"{} {}\"", "headcount", subcommand.get_name())?;
+        let mut section = Vec::new();
+        manual.render_description_section(&mut section)?;
+        manual.render_options_section(&mut section)?;
+        page.extend(String::from_utf8(section)?.replace(".SH ", ".SS ").into_bytes());
+    }
+    std::io::stdout().write_all(&page)?;
     Ok(())
 }
 

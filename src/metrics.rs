@@ -3,7 +3,7 @@
 //! Labels are bounded: a route, a method, a status, a partition, a feature, an outcome. Never a user, an
 //! item or a workshop.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -20,13 +20,17 @@ use crate::store::sets::SetState;
 use crate::usage::stored::Stored;
 use crate::usage::{Namespace, Usage};
 
+const START_TIME: &str = "process_start_time_seconds";
+const BUILD_INFO: &str = "headcount_build_info";
 const HTTP_REQUESTS: &str = "headcount_http_requests_total";
 const HTTP_SECONDS: &str = "headcount_http_request_seconds";
 const HTTP_CONNECTIONS: &str = "headcount_http_connections";
+const HTTP_CONNECTIONS_MAX: &str = "headcount_http_connections_max";
 const HTTP_CONNECTIONS_REFUSED: &str = "headcount_http_connections_refused_total";
 const BATCH_COMMANDS: &str = "headcount_batch_commands";
 const COMMIT_SECONDS: &str = "headcount_commit_seconds";
 const MAILBOX_DEPTH: &str = "headcount_mailbox_depth";
+const MAILBOX_CAPACITY: &str = "headcount_mailbox_capacity";
 const OVERLOADS: &str = "headcount_overloads_total";
 const EXPIRED: &str = "headcount_commands_expired_total";
 const PARTITION_UP: &str = "headcount_partition_up";
@@ -91,17 +95,32 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
         .set_buckets_for_metric(Matcher::Full(BATCH_COMMANDS.to_owned()), &BATCH_BUCKETS)?
         .install_recorder()?;
     describe();
+    gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    gauge!(START_TIME).set(since_1970.as_secs_f64());
     Ok(handle)
 }
 
+/// Bounds in force, for whoever watches how near they are.
+pub fn limits(max_connections: usize, mailbox_capacity: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "settings are far below 2^52")]
+    let set = |gauge: Gauge, limit: usize| gauge.set(limit as f64);
+    set(gauge!(HTTP_CONNECTIONS_MAX), max_connections);
+    set(gauge!(MAILBOX_CAPACITY), mailbox_capacity);
+}
+
 fn describe() {
+    describe_gauge!(START_TIME, Unit::Seconds, "When the process started, since 1970.");
+    describe_gauge!(BUILD_INFO, Unit::Count, "1, by version.");
     describe_counter!(HTTP_REQUESTS, Unit::Count, "Requests answered, by route, method and status.");
     describe_histogram!(HTTP_SECONDS, Unit::Seconds, "From a request's head to its answer's, by route.");
     describe_gauge!(HTTP_CONNECTIONS, Unit::Count, "Open connections.");
+    describe_gauge!(HTTP_CONNECTIONS_MAX, Unit::Count, "Connections that a listener takes at most.");
     describe_counter!(HTTP_CONNECTIONS_REFUSED, Unit::Count, "Connections beyond server.max_connections.");
     describe_histogram!(BATCH_COMMANDS, Unit::Count, "Commands decided in one batch, by partition.");
     describe_histogram!(COMMIT_SECONDS, Unit::Seconds, "Time to make one batch durable, by partition.");
     describe_gauge!(MAILBOX_DEPTH, Unit::Count, "Commands waiting, by partition.");
+    describe_gauge!(MAILBOX_CAPACITY, Unit::Count, "Commands that may wait on a partition.");
     describe_counter!(OVERLOADS, Unit::Count, "Commands refused because a queue was full, by partition.");
     describe_counter!(EXPIRED, Unit::Count, "Commands dropped undecided at their deadline, by partition.");
     describe_gauge!(PARTITION_UP, Unit::Count, "1 while the partition serves, 0 while it reopens.");

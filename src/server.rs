@@ -141,6 +141,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
     let mut summary_store = SqliteSummary::open(&data.summary_file(), &data_id, &config.sqlite)?;
     removal::from_summary(config, &mut summary_store)?;
     let partitions = Partitions::start(config, &mut data, process.workers.clone())?;
+    crate::metrics::limits(config.server.max_connections, config.mailbox.capacity);
     let (shards, clock) = (partitions.shards.clone(), partitions.clock.clone());
     let manifest = data.manifest();
     let progress = summary_store.progress(manifest.shards)?;

@@ -62,7 +62,7 @@ impl LikeBody<'_> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct TotalAnswer {
     #[schema(value_type = schema::Item)]
-    item: String,
+    pub item: String,
     #[schema(minimum = 0)]
     pub total: i64,
     /// False: rolled up, as of `asOf`. True: every shard was asked.
@@ -79,7 +79,7 @@ pub(super) struct TotalAnswer {
     /// Whether the user that was asked about likes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    liked: Option<bool>,
+    pub liked: Option<bool>,
 }
 
 /// Many totals.

@@ -7,18 +7,19 @@ use axum::routing::post;
 use axum::{Json, Router};
 
 use super::App;
-use super::auth::{Permit, Write};
+use super::auth::{Permit, Read, Write};
 use super::body::Body;
-use super::likes::{LikeAnswer, LikeBody};
+use super::likes::{LikeAnswer, LikeBody, TotalAnswer};
 use super::path::segment;
 use super::problem::Problem;
+use super::query::Query;
 use super::reservations::{ReservationAnswer, ReservationBody};
 use crate::likes::ItemId;
 use crate::reservations::WorkshopName;
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
-        .route("/noop/likes/{item}", post(like))
+        .route("/noop/likes/{item}", post(like).get(total))
         .route("/noop/workshops/{workshop}/reservations", post(reserve))
 }
 
@@ -34,6 +35,19 @@ async fn like(
     let shard = user.shard(app.shards.count());
     let (item, user) = (item.to_string(), user.to_string());
     Ok(Json(LikeAnswer { item, user, liked: true, changed: true, shard, total: None }))
+}
+
+async fn total(
+    _permit: Permit<Read>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<TotalAnswer>, Problem> {
+    let item = segment(&uri, 2)?.and_then(|item| ItemId::parse(&item, app.limits.max_item_bytes));
+    let item = item.ok_or_else(Problem::not_found)?;
+    let exact = Query::parse(uri.query())?.flag("exact")?;
+    let as_of = app.clock.now_ms();
+    let item = item.to_string();
+    Ok(Json(TotalAnswer { item, total: 1_000_000, exact, as_of, age_ms: 500, version: Some(1), liked: None }))
 }
 
 async fn reserve(

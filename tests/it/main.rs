@@ -9,6 +9,7 @@ mod backup;
 mod booking_cases;
 mod booking_rules;
 mod bulk;
+mod cli;
 mod client;
 mod clock;
 mod counter_cases;

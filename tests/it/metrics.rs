@@ -12,7 +12,7 @@ use crate::service::{Service, Setup};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every metric: its type and its labels.
-const METRICS: [(&str, &str, &[&str]); 53] = [
+const METRICS: [(&str, &str, &[&str]); 57] = [
     ("headcount_actors_resident", "gauge", &["feature", "partition"]),
     ("headcount_backup_failures_total", "counter", &[]),
     ("headcount_backup_last_bytes", "gauge", &[]),
@@ -20,12 +20,14 @@ const METRICS: [(&str, &str, &[&str]); 53] = [
     ("headcount_backup_last_seconds", "gauge", &[]),
     ("headcount_backup_last_time_seconds", "gauge", &[]),
     ("headcount_batch_commands", "histogram", &["partition"]),
+    ("headcount_build_info", "gauge", &["version"]),
     ("headcount_bulk_lines_total", "counter", &["outcome"]),
     ("headcount_bulk_streams", "gauge", &[]),
     ("headcount_commands_expired_total", "counter", &["partition"]),
     ("headcount_commit_seconds", "histogram", &["partition"]),
     ("headcount_counter_adds_total", "counter", &["outcome"]),
     ("headcount_http_connections", "gauge", &["listener"]),
+    ("headcount_http_connections_max", "gauge", &[]),
     ("headcount_http_connections_refused_total", "counter", &["listener"]),
     ("headcount_http_request_seconds", "histogram", &["route"]),
     ("headcount_http_requests_total", "counter", &["method", "route", "status"]),
@@ -34,6 +36,7 @@ const METRICS: [(&str, &str, &[&str]); 53] = [
     ("headcount_likes_listeners", "gauge", &[]),
     ("headcount_likes_total", "counter", &["outcome"]),
     ("headcount_log_lines_dropped_total", "counter", &[]),
+    ("headcount_mailbox_capacity", "gauge", &[]),
     ("headcount_mailbox_depth", "gauge", &["partition"]),
     ("headcount_overloads_total", "counter", &["partition"]),
     ("headcount_partition_failures_total", "counter", &["partition"]),
@@ -66,6 +69,7 @@ const METRICS: [(&str, &str, &[&str]); 53] = [
     ("headcount_usage_requests_total", "counter", &["namespace"]),
     ("headcount_usage_stored_bytes", "gauge", &["namespace"]),
     ("headcount_wal_bytes", "gauge", &["partition"]),
+    ("process_start_time_seconds", "gauge", &[]),
 ];
 
 type Labels = BTreeMap<String, String>;

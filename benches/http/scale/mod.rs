@@ -6,6 +6,7 @@ mod command;
 mod rates;
 mod rollup;
 mod watchers;
+mod workshops;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -22,6 +23,8 @@ use crate::sides::Server;
 
 /// Requests and users of the load are numbered from here on: no imported user is among them.
 const FIRST_NUMBER: u64 = 1 << 40;
+/// Likes for each of the workshops.
+const WORKSHOPS: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(300);
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -70,7 +73,7 @@ pub fn measure(likes: u64, settings: &Settings) -> Result<(), Failure> {
     let moved = [&["reshard", "--shards", "32"], &data_dir[..]].concat();
     command::run("reshard", &moved)?.print("reshard from 16 to 32 shards", likes);
     command::run("verify", &[&["verify"], &data_dir[..]].concat())?.print("verify", likes);
-    Ok(())
+    workshops::measure(dir.path(), likes / WORKSHOPS, settings)
 }
 
 /// The like in the row `row` of the file.
@@ -124,9 +127,7 @@ struct Start {
 
 fn start(dir: &Path) -> Result<(Process, Start), Failure> {
     let at = Instant::now();
-    let many =
-        [("HEADCOUNT__SERVER__MAX_CONNECTIONS", "20000"), ("HEADCOUNT__LIKES__MAX_EVENT_STREAMS", "20000")];
-    let process = Process::start_with(Server::Roomy, dir, &many)?;
+    let process = Process::start(Server::Roomy, dir)?;
     Ok((process, Start { at, ready_in: at.elapsed() }))
 }
 
