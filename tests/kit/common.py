@@ -81,6 +81,15 @@ def program(name, package):
     return shutil.which(name) or unpacked(package) / "usr/bin" / name
 
 
+def installed(name, package):
+    """The system's; installed if it is missing."""
+    if not shutil.which(name):
+        root = [] if os.geteuid() == 0 else ["sudo"]
+        run(*root, "apt-get", "update")
+        run(*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "--yes", "--no-install-recommends", package)
+    return shutil.which(name)
+
+
 def _end(child):
     if child.poll() is None:
         child.terminate()
