@@ -25,7 +25,9 @@ class Traffic(threading.Thread):
             time.sleep(0.2)
 
     def round(self, n):
-        post = lambda path, body: http(f"{self.url}/{path}", body)
+        def post(path, body):
+            http(f"{self.url}/{path}", body)
+
         for user in range(8):
             http(f"{self.url}/likes/post/users/user-{user}-{n % 7}", method="DELETE" if n % 2 else "PUT")
         http(f"{self.url}/likes/post")
