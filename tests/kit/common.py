@@ -150,7 +150,7 @@ def main(check):
     began = time.monotonic()
     try:
         check()
-    except Failed as why:
+    except (Failed, OSError, subprocess.TimeoutExpired) as why:
         print(f"\nFAILED: {why}", file=sys.stderr, flush=True)
         sys.exit(1)
     say(f"all good, {time.monotonic() - began:.0f} s")
