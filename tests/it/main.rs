@@ -26,6 +26,7 @@ mod history;
 mod inputs;
 mod journal;
 mod kill_nine;
+mod kit;
 mod likers;
 mod likes_cases;
 mod likes_contract;
