@@ -33,7 +33,7 @@ impl Spreads {
     }
 
     fn of(&self, side: &Side) -> Arc<Items> {
-        Arc::clone(match side.spread() {
+        Arc::clone(match side.spread {
             Spread::Zipf => &self.zipf,
             Spread::Evenly => &self.evenly,
         })

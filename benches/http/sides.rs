@@ -15,6 +15,8 @@ pub struct Side {
     pub then: Option<&'static str>,
     /// What nine of ten requests are instead: the line of a read of a total.
     pub reads: Option<&'static str>,
+    /// How it falls on its items, where it has many.
+    pub spread: Spread,
     pub expect: Expect,
     /// The side that bounds this one from above: the table shows the ratio.
     pub ceiling: Option<&'static str>,
@@ -98,6 +100,7 @@ pub static SIDES: [Side; 11] = [
         body: USER,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -109,6 +112,7 @@ pub static SIDES: [Side; 11] = [
         body: USER,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -120,6 +124,7 @@ pub static SIDES: [Side; 11] = [
         body: USER,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -131,6 +136,7 @@ pub static SIDES: [Side; 11] = [
         body: USER,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,
@@ -142,6 +148,7 @@ pub static SIDES: [Side; 11] = [
         body: LINE,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("likes"),
         check: Check::Totals,
@@ -153,6 +160,7 @@ pub static SIDES: [Side; 11] = [
         body: SEAT,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -164,6 +172,7 @@ pub static SIDES: [Side; 11] = [
         body: SEAT,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Status(201),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
@@ -175,6 +184,7 @@ pub static SIDES: [Side; 11] = [
         body: HOLD,
         then: Some("POST /workshops/hot-<run>/reservations/r-<id>/confirm"),
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Body(br#""state":"confirmed""#),
         ceiling: Some("reservations"),
         check: Check::Confirmed,
@@ -186,6 +196,7 @@ pub static SIDES: [Side; 11] = [
         body: SEAT,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Status(409),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
@@ -197,6 +208,7 @@ pub static SIDES: [Side; 11] = [
         body: "",
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Body(br#""total":"#),
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -208,6 +220,7 @@ pub static SIDES: [Side; 11] = [
         body: USER,
         then: None,
         reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,
@@ -218,11 +231,6 @@ impl Side {
     /// The number of distinct items, or workshops, that its requests fall on.
     pub fn items(&self) -> usize {
         if self.line.contains("<item>") { ZIPF_ITEMS } else { 1 }
-    }
-
-    /// How they do.
-    pub fn spread(&self) -> Spread {
-        if self.check == Check::ManySeats { Spread::Evenly } else { Spread::Zipf }
     }
 
     /// Whether its body is a line, of which one request has many.

@@ -15,13 +15,15 @@ use crate::generator::{Length, Load};
 use crate::machine;
 use crate::plan::{self, Shape, Spreads};
 use crate::request::Request;
-use crate::sides::{Check, Server, USER};
+use crate::sides::{Check, Server, Side, Spread, USER};
 use crate::tally::Tally;
 
 /// Parts of a side's own peak at which its latency is measured.
 pub const PERCENTS: [u32; 3] = [25, 50, 75];
 /// Connections over which requests at a pace are sent.
 pub const PACED_CONNECTIONS: usize = 256;
+/// Connections over which every item is asked for once.
+const OPENING: usize = 64;
 /// A read says one like well within this: totals are rolled up every second.
 const ROLL_UP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -98,6 +100,9 @@ impl<'a> Family<'a> {
 
     /// Measures every side in every way. The servers end with it.
     pub fn measure(mut self, runs: &mut u64, results: &mut Results) -> Result<(), Failure> {
+        if !self.settings.is_quick {
+            self.open(runs, results);
+        }
         for &connections in &self.settings.connections {
             self.rounds(Mode::Closed { connections }, runs, results)?;
         }
@@ -119,6 +124,36 @@ impl<'a> Family<'a> {
         Ok(())
     }
 
+    /// Asks every side of many items once for each: what is measured is the use of them, and not that they come to be, which
+    /// would be done at another time on each side.
+    fn open(&mut self, runs: &mut u64, results: &mut Results) {
+        for index in 0..self.turns.len() {
+            let Entrant { workload, name, side } = self.turns[index].entrant.clone();
+            if side.items() > 1 {
+                eprintln!("{}, {name}: each item once", workload.name);
+                *runs += 1;
+                let side = Side { spread: Spread::Evenly, ..side };
+                let length = Length::Requests(side.items() as u64);
+                let shape =
+                    Shape { connections: OPENING, threads: 1, warm_up: Duration::ZERO, length, pace: None };
+                let asked =
+                    self.load(&side, &shape, *runs).map(|(tally, _)| self.turns[index].total.merge(&tally));
+                self.judge(index, asked, results);
+            }
+        }
+    }
+
+    /// Notes the failure of a side, which has no turn from then on.
+    fn judge<T>(&mut self, index: usize, done: Result<T, Failure>, results: &mut Results) -> Option<T> {
+        let turn = &mut self.turns[index];
+        done.map_err(|failure| {
+            turn.has_failed = true;
+            eprintln!("{}, {}: {failure}", turn.entrant.workload.name, turn.entrant.name);
+            results.failures.push(failed(&turn.entrant, &*failure));
+        })
+        .ok()
+    }
+
     /// All rounds of one way.
     fn rounds(&mut self, mode: Mode, runs: &mut u64, results: &mut Results) -> Result<(), Failure> {
         for round in 1..=self.settings.rounds {
@@ -133,18 +168,11 @@ impl<'a> Family<'a> {
                 }
                 *runs += 1;
                 child::settle(&self.processes)?;
-                match self.run(index, mode, *runs, results) {
-                    Ok(point) => {
-                        let (workload, side) = (workload.name, name);
-                        eprintln!("{}", progress(workload, side, mode, round, &point));
-                        results.samples.push(Sample { workload, side, mode, round, point });
-                    }
-                    Err(failure) => {
-                        let turn = &mut self.turns[index];
-                        turn.has_failed = true;
-                        eprintln!("{}, {name}: {failure}", workload.name);
-                        results.failures.push(failed(&turn.entrant, &*failure));
-                    }
+                let run = self.run(index, mode, *runs, results);
+                if let Some(point) = self.judge(index, run, results) {
+                    let (workload, side) = (workload.name, name);
+                    eprintln!("{}", progress(workload, side, mode, round, &point));
+                    results.samples.push(Sample { workload, side, mode, round, point });
                 }
             }
         }
@@ -165,15 +193,8 @@ impl<'a> Family<'a> {
         };
         let warm_up = self.settings.warm_up;
         let shape = Shape { connections, threads: 1, warm_up, length: Length::Time(length), pace };
-        let process = self.process(side.server)?;
-        let load = Load::connect(plan::plan(&side, process.address, &shape, &self.spreads, run))?;
-        let (server_before, generator_before) = (process.cpu_seconds()?, machine::cpu_seconds("self")?);
-        let tally =
-            load.run().map_err(|error| format!("{error}; its last lines:\n{}", process.log_tail()))?;
-        let server_cpu = process.cpu_seconds()? - server_before;
-        let generator_cpu = machine::cpu_seconds("self")? - generator_before;
-
-        let address = process.address;
+        let (tally, (server_cpu, generator_cpu)) = self.load(&side, &shape, run)?;
+        let address = self.process(side.server)?.address;
         let total = &mut self.turns[index].total;
         total.merge(&tally);
         if side.items() == 1 && side.check != Check::Nothing {
@@ -181,6 +202,17 @@ impl<'a> Family<'a> {
             results.checks += 1;
         }
         Ok(Point::of(&tally, pace, server_cpu, generator_cpu))
+    }
+
+    /// The load itself, and the CPU seconds that the server and the generator used for it.
+    fn load(&self, side: &Side, shape: &Shape, run: u64) -> Result<(Tally, (f64, f64)), Failure> {
+        let process = self.process(side.server)?;
+        let load = Load::connect(plan::plan(side, process.address, shape, &self.spreads, run))?;
+        let (server_before, generator_before) = (process.cpu_seconds()?, machine::cpu_seconds("self")?);
+        let tally =
+            load.run().map_err(|error| format!("{error}; its last lines:\n{}", process.log_tail()))?;
+        let server_cpu = process.cpu_seconds()? - server_before;
+        Ok((tally, (server_cpu, machine::cpu_seconds("self")? - generator_before)))
     }
 
     fn process(&self, server: Server) -> Result<&Process, Failure> {

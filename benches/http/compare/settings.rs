@@ -11,9 +11,9 @@ Usage: benches/compare [FLAGS], or cargo bench --bench http -- --compare [FLAGS]
 
   --quick           short runs, one round and fewer connections: whether all works and adds up
   --rounds N        rounds, in each of which every side runs once (3)
-  --seconds S       measured seconds a run in closed loop (1.5)
-  --paced S         measured seconds a run at a pace (2.5)
-  --warm-up S       seconds before measuring (0.5)
+  --seconds S       measured seconds a run in closed loop (1)
+  --paced S         measured seconds a run at a pace (2)
+  --warm-up S       seconds before measuring (0.3)
   --connections A,B numbers of connections in closed loop (1,64,256,1024); the bars are read at 256, and so is the pace
   --workloads A,B   only these: likes-hot, likes-zipf, reservations-hot, reservations-full, reservations-many, reads, mixed
   --sides A,B       only these: headcount, no-op, bare, echo, redis, postgres, postgres-16, workerd
@@ -76,9 +76,9 @@ impl Settings {
         Self {
             is_quick: false,
             rounds: 3,
-            length: Duration::from_millis(1500),
-            paced_length: Duration::from_millis(2500),
-            warm_up: Duration::from_millis(500),
+            length: Duration::from_secs(1),
+            paced_length: Duration::from_secs(2),
+            warm_up: Duration::from_millis(300),
             connections: vec![1, 64, 256, 1024],
             workloads: Vec::new(),
             sides: Vec::new(),

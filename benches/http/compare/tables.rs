@@ -14,7 +14,7 @@ pub fn throughput(settings: &Settings, results: &Results) -> String {
     let counts: Vec<String> = settings.connections.iter().map(|count| format!("{count}")).collect();
     let mut table = format!(
         "## Throughput, closed loop\n\nRequests/s by connections; the rest is at {at} connections.\n\n\
-        | workload | side | {} | p50, p99 ms | of the no-op | headcount is | server CPU µs | generator CPU µs |\n\
+        | workload | side | {} | p50, p99 ms | of the no-op | headcount, times it | server CPU µs | generator CPU µs |\n\
         |---|---|{}---:|---:|---:|---:|---:|\n",
         counts.join(" | "),
         "---:|".repeat(counts.len()),
@@ -28,7 +28,9 @@ pub fn throughput(settings: &Settings, results: &Results) -> String {
             let rates: Vec<String> = rates.collect();
             let Some(point) = closed(results, workload.name, side, at) else { continue };
             let beside = |other: Option<Point>, ratio: fn(f64, f64) -> f64| {
-                other.map_or("-".to_owned(), |other| format!("{:.2}", ratio(point.rate, other.rate)))
+                let ratio =
+                    other.map(|other| ratio(point.rate, other.rate)).filter(|ratio| ratio.is_finite());
+                ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"))
             };
             let ceiling = closed(results, workloads::ceiling(workload.name), NOOP, at);
             let ours = closed(results, workload.name, HEADCOUNT, at);
@@ -39,7 +41,7 @@ pub fn throughput(settings: &Settings, results: &Results) -> String {
                 point.p50_ms,
                 point.p99_ms,
                 beside(ceiling, |mine, ceiling| mine / ceiling),
-                beside(ours, |mine, ours| ours / mine) + " times it",
+                beside(ours, |mine, ours| ours / mine),
                 point.server_us,
                 point.generator_us,
             );
@@ -81,7 +83,8 @@ pub fn closing(results: &Results) -> String {
     let unmet: f64 = results.samples.iter().map(|sample| sample.point.unmet).sum();
     let mut text = format!(
         "\nChecked: after {} runs and last sweeps the server's totals and seats were compared with the answers; {}. \
-        Answers that were not the work asked for: {unmet:.0}.\n",
+        Answers that were not the work asked for: {unmet:.0}, \
+        the four seats of each full workshop among them.\n",
         results.checks,
         if results.failures.is_empty() { "all were equal" } else { "what was not equal is below" },
     );

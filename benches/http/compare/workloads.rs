@@ -2,7 +2,7 @@
 
 use super::settings::Settings;
 use crate::response::Expect;
-use crate::sides::{CHANGED, Check, Peer, SEAT, Seats, Server, Side, USER};
+use crate::sides::{CHANGED, Check, Peer, SEAT, Seats, Server, Side, Spread, USER};
 
 /// A side of a workload.
 #[derive(Clone)]
@@ -43,6 +43,7 @@ const LIKE: Side = Side {
     body: USER,
     then: None,
     reads: None,
+    spread: Spread::Zipf,
     expect: CHANGED,
     ceiling: None,
     check: Check::Totals,
@@ -92,7 +93,12 @@ static WORKLOADS: [&[Workload]; 3] = [
         Workload {
             name: "reservations-many",
             title: "reservations, 10,000 workshops",
-            side: Side { line: "POST /workshops/w<item>/reservations", check: Check::ManySeats, ..RESERVE },
+            side: Side {
+                line: "POST /workshops/w<item>/reservations",
+                spread: Spread::Evenly,
+                check: Check::ManySeats,
+                ..RESERVE
+            },
             noop: None,
             is_paced: false,
         },
