@@ -8,6 +8,10 @@ use crate::sides::{Peer, Seats};
 
 /// Rows among which [`Peer::PostgresSlots`] spreads a total.
 const SLOTS: &str = "16";
+/// Connections that were best for it, of 4, 8, 16 and 32.
+const SLOTS_POOL: &str = "16";
+/// The same where a total is one row: more of them only wait for its lock.
+const POOL: &str = "8";
 
 /// The command that serves as `peer` on `address`, with its data in `dir`, and ends with this thread.
 pub fn command(peer: Peer, seats: Seats, address: SocketAddr, dir: &Path) -> Command {
@@ -23,8 +27,8 @@ pub fn command(peer: Peer, seats: Seats, address: SocketAddr, dir: &Path) -> Com
         .arg("--dir")
         .arg(dir);
     match peer {
-        Peer::Postgres => command.arg("postgres"),
-        Peer::PostgresSlots => command.args(["postgres", "--slots", SLOTS]),
+        Peer::Postgres => command.args(["postgres", "--pool", POOL]),
+        Peer::PostgresSlots => command.args(["postgres", "--slots", SLOTS, "--pool", SLOTS_POOL]),
         Peer::Redis => command.arg("redis"),
         Peer::Workerd => command.arg("workerd"),
     };

@@ -47,7 +47,7 @@ pub struct Postgres {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=256))]
     pub slots: i32,
     /// Connections to the server.
-    #[arg(long, env = "PEERS_POSTGRES_POOL", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=90))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=90))]
     pub pool: u16,
 }
 
@@ -55,6 +55,6 @@ pub struct Postgres {
 #[derive(Debug, Fields)]
 pub struct Redis {
     /// Connections to the server, each shared by many requests.
-    #[arg(long, env = "PEERS_REDIS_CONNECTIONS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, env = "PEERS_REDIS_CONNECTIONS", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub connections: u16,
 }
