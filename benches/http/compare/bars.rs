@@ -37,6 +37,7 @@ pub fn list(settings: &Settings, results: &Results) -> String {
         let mine = closed(results, workload, side, at);
         let other = closed(results, other_workload, other_side, at);
         let ratio = mine.zip(other).map(|(mine, other)| mine.rate / other.rate);
+        let ratio = ratio.filter(|ratio| ratio.is_finite());
         list += &line(what, &format!("at least {least}"), ratio, ratio.is_some_and(|ratio| ratio >= least));
     }
     let half = results.at(LIKES, HEADCOUNT, Mode::Paced { percent: 50 });

@@ -37,6 +37,8 @@ pub struct Line {
 impl Chart {
     /// The drawing, or `None` where there is nothing to draw.
     pub fn svg(mut self) -> Option<String> {
+        // Nothing has no logarithm: a side that did nothing in a run has a gap there.
+        self.lines.iter_mut().for_each(|line| line.points.retain(|(x, y)| *x > 0.0 && *y > 0.0));
         self.lines.retain(|line| !line.points.is_empty());
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let x = Scale::new(points().map(|point| point.0), self.x.ticks.clone(), (LEFT, RIGHT))?;
