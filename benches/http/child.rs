@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::client::Client;
-use crate::machine;
 use crate::memory;
 use crate::peers;
 use crate::sides::Server;
+use crate::tree;
 
 /// A server opens its data and answers well within this.
 const READY_LIMIT: Duration = Duration::from_secs(20);
@@ -74,7 +74,7 @@ impl Process {
 
     /// CPU seconds that the process and what it has started have used.
     pub fn cpu_seconds(&self) -> Result<f64, Failure> {
-        machine::tree_cpu_seconds(self.child.id())
+        tree::cpu_seconds(self.child.id())
     }
 
     /// Bytes of memory that the process has resident.

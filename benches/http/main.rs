@@ -26,6 +26,7 @@ mod scale;
 mod sides;
 mod stream;
 mod tally;
+mod tree;
 
 use std::path::Path;
 use std::process::ExitCode;
