@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Failure;
+use crate::compare;
 use crate::generator::Length;
+use crate::plan::Shape;
 use crate::sides::{SIDES, Side};
 
 pub const HELP: &str = "\
@@ -22,6 +24,8 @@ Usage: cargo bench --bench http -- [FLAGS]
   --scale N         instead: N likes of N/10 items imported, read, liked, rolled up, watched, audited and moved, beside an
                     empty service
   --dir DIR         where the data directories are made (the system's temporary directory)
+  --compare ...     instead: headcount beside PostgreSQL, Redis and Durable Objects; `--compare --help` lists its own flags,
+                    and `benches/compare` installs and builds what it needs
 
 Environment: HEADCOUNT_BIN, the server to measure, if not the one that cargo built.
 ";
@@ -33,6 +37,8 @@ pub enum Command {
     Expiry(u64, Settings),
     /// So many stored likes.
     Scale(u64, Settings),
+    /// All sides beside the alternatives.
+    Compare(compare::Settings),
     /// A child that is the bare axum program, on this port.
     Bare(u16),
     /// A child that is the canned responder, on this port.
@@ -64,6 +70,17 @@ impl Settings {
         }
     }
 
+    /// The load of a run.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            connections: self.connections,
+            threads: self.threads,
+            warm_up: self.warm_up,
+            length: self.length,
+            pace: None,
+        }
+    }
+
     /// Long enough to see that everything works and adds up, too short to measure.
     fn smoke() -> Self {
         let length = Length::Time(Duration::from_millis(200));
@@ -86,6 +103,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
             "--bench" => {}
             "--bare" => return Ok(Command::Bare(value()?.parse()?)),
             "--echo" => return Ok(Command::Echo(value()?.parse()?)),
+            "--compare" => return compare::Settings::parse(args),
             "--help" | "-h" => return Ok(Command::Help),
             "--rounds" => settings.rounds = within(&flag, value()?.parse()?, 1, 100)?,
             "--seconds" => settings.length = Length::Time(seconds(&flag, &value()?, 0.05)?),
@@ -109,14 +127,19 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
     })
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(flag: &str, value: T, least: T, most: T) -> Result<T, Failure> {
+pub fn within<T: PartialOrd + std::fmt::Display>(
+    flag: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Result<T, Failure> {
     if value < least || value > most {
         return Err(format!("{flag} is {value}, outside {least} to {most}").into());
     }
     Ok(value)
 }
 
-fn seconds(flag: &str, value: &str, least: f64) -> Result<Duration, Failure> {
+pub fn seconds(flag: &str, value: &str, least: f64) -> Result<Duration, Failure> {
     Ok(Duration::from_secs_f64(within(flag, value.parse()?, least, 600.0)?))
 }
 

@@ -14,6 +14,7 @@ pub fn verify(side: &Side, address: SocketAddr, run: u64, last: &Tally, all: &Ta
     match side.check {
         Check::Nothing => Ok(()),
         Check::Totals => totals(side, address, &all.met_by_item),
+        Check::ManySeats => many_seats(side, address, &all.met_by_item),
         Check::Seats => seats(side, address, &in_run(HOT_WORKSHOP, run), last),
         Check::Confirmed => confirmed(side, address, &in_run(HOT_WORKSHOP, run), last),
     }
@@ -30,6 +31,16 @@ fn totals(side: &Side, address: SocketAddr, changed: &[u64]) -> Result<(), Failu
         };
         let total = count(&client.json(&format!("GET {path}?exact=true"))?, "total")?;
         same(side, &path, "total", total, "changed likes", changed)?;
+    }
+    Ok(())
+}
+
+fn many_seats(side: &Side, address: SocketAddr, accepted: &[u64]) -> Result<(), Failure> {
+    let mut client = Client::connect(address)?;
+    for (workshop, &accepted) in accepted.iter().enumerate().filter(|(_, accepted)| **accepted > 0) {
+        let path = format!("/workshops/w{workshop:0width$}", width = ITEM_WIDTH);
+        let reserved = count(&client.json(&format!("GET {path}/status"))?, "reserved")?;
+        same(side, &path, "reserved", reserved, "201 answers", accepted)?;
     }
     Ok(())
 }

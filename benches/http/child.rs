@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::client::Client;
-use crate::machine;
 use crate::memory;
+use crate::peers;
 use crate::sides::Server;
+use crate::tree;
 
 /// A server opens its data and answers well within this.
 const READY_LIMIT: Duration = Duration::from_secs(20);
+/// A peer has its store on the disk well within this.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
 pub struct Process {
@@ -39,6 +42,7 @@ impl Process {
             Server::Bare => ("bare", ""),
             Server::Roomy => ("roomy", "1000000"),
             Server::Full => ("full", "4"),
+            Server::Peer(peer, seats) => (peers::name(peer, seats), ""),
         };
         let (address, admin) = (free_address()?, free_address()?);
         let mut command = match server {
@@ -48,6 +52,11 @@ impl Process {
                 command
             }
             Server::Roomy | Server::Full => headcount(address, admin, &dir.join(name), capacity),
+            Server::Peer(peer, seats) => {
+                let data = dir.join(name);
+                fs::create_dir(&data)?;
+                peers::command(peer, seats, address, &data)
+            }
         };
         let log = dir.join(format!("{name}.log"));
         let output = File::create(&log)?;
@@ -63,9 +72,9 @@ impl Process {
         Ok(process)
     }
 
-    /// CPU seconds that the process has used.
+    /// CPU seconds that the process and what it has started have used.
     pub fn cpu_seconds(&self) -> Result<f64, Failure> {
-        machine::cpu_seconds(&self.child.id().to_string())
+        tree::cpu_seconds(self.child.id())
     }
 
     /// Bytes of memory that the process has resident.
@@ -79,6 +88,15 @@ impl Process {
         Command::new("kill").args(["-TERM", &pid]).status()?;
         let status = self.child.wait()?;
         if status.success() { Ok(()) } else { Err(format!("a server ended with {status}").into()) }
+    }
+
+    /// Lets a peer stop what it has started, if it does so in time.
+    fn end(&mut self) {
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        let since = Instant::now();
+        while told.is_ok() && since.elapsed() < STOP_LIMIT && matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// The end of what the process has printed, for an error message.
@@ -108,7 +126,9 @@ impl Process {
         match self.server {
             // The children of this executable answer as soon as they listen.
             Server::Echo | Server::Bare => true,
-            Server::Roomy | Server::Full => matches!(client.send("GET /ready"), Ok((200, _))),
+            Server::Roomy | Server::Full | Server::Peer(..) => {
+                matches!(client.send("GET /ready"), Ok((200, _)))
+            }
         }
     }
 }
@@ -130,6 +150,9 @@ pub fn settle(processes: &[Process]) -> Result<(), Failure> {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        if matches!(self.server, Server::Peer(..)) {
+            self.end();
+        }
         // Both fail only when the process has ended already, and then there is nothing left to do.
         let _ = self.child.kill();
         let _ = self.child.wait();

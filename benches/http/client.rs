@@ -29,8 +29,12 @@ impl Client {
 
     /// Sends `line` (`GET /ready`) without a body. Returns the status and the body.
     pub fn send(&mut self, line: &str) -> Result<(u16, &[u8]), Failure> {
-        let request = format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n");
-        self.stream.write_all(request.as_bytes())?;
+        self.exchange(format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n").as_bytes())
+    }
+
+    /// Sends a request as it is. Returns the status and the body of its answer.
+    pub fn exchange(&mut self, request: &[u8]) -> Result<(u16, &[u8]), Failure> {
+        self.stream.write_all(request)?;
         let mut filled = 0;
         loop {
             let read = self.stream.read(&mut self.buffer[filled..])?;

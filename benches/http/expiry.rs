@@ -113,6 +113,8 @@ fn plan(process: &Process, workshop: &str, body: &str, length: Length, first_num
         length,
         request: Request::new(&format!("POST /workshops/{workshop}/reservations"), body, None),
         then: None,
+        reads: None,
+        pace: None,
         is_stream: false,
         expect: Expect::Status(201),
         items: 1,

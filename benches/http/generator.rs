@@ -1,4 +1,4 @@
-//! The load generator: closed loop, HTTP/1.1 keep-alive, one request in flight a connection.
+//! The load generator: HTTP/1.1 keep-alive, one request in flight a connection; closed loop, or open at a pace (`pace.rs`).
 //!
 //! It shares two cores with the server it measures, so it does as little as it can: a write, a read and a share of an
 //! `epoll_wait` a request. Each thread is a current-thread runtime with its own counts; nothing is shared between them.
@@ -16,7 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use crate::request::Request;
+use crate::pace::Pace;
+use crate::request::{Request, mixed};
 use crate::response::{Expect, Head, bad};
 use crate::stream;
 use crate::tally::Tally;
@@ -28,6 +29,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(15);
 /// A run of a number of requests has no planned end.
 const COUNTED_LIMIT: Duration = Duration::from_secs(120);
+
+/// What counts as the answer to a read.
+const READ: Expect = Expect::Body(br#""total":"#);
 
 /// How long a run measures, once warm.
 #[derive(Clone, Copy)]
@@ -47,6 +51,10 @@ pub struct Plan {
     pub request: Request,
     /// Sent once the request was a success, under the same number; the two then count as one.
     pub then: Option<Request>,
+    /// Sent instead of nine of ten requests: a read, which counts for no item.
+    pub reads: Option<Request>,
+    /// Requests a second that become due, whatever the answers; `None` sends the next one when a connection has its answer.
+    pub pace: Option<f64>,
     /// The request is a line, and a connection sends many of them as one body.
     pub is_stream: bool,
     pub expect: Expect,
@@ -111,6 +119,7 @@ pub struct Lane {
     next_number: Cell<u64>,
     /// Threads take every n-th number, so that no two share one.
     stride: u64,
+    pace: Option<Pace>,
     last_at: Cell<Instant>,
     tally: RefCell<Tally>,
 }
@@ -129,6 +138,7 @@ impl Lane {
             remaining: Cell::new(remaining),
             next_number: Cell::new(plan.first_number + index),
             stride: lanes,
+            pace: plan.pace.map(|pace| Pace::new(pace, (index, lanes), start, end_at.unwrap_or(warm_at))),
             last_at: Cell::new(warm_at),
             tally: RefCell::new(Tally::new(plan.items)),
         }
@@ -137,8 +147,10 @@ impl Lane {
     fn run(self, plan: &Plan, streams: Vec<StdTcpStream>) -> io::Result<Tally> {
         let limit =
             plan.warm_up + GRACE + self.end_at.map_or(COUNTED_LIMIT, |end| end.duration_since(self.warm_at));
+        // At full load, looking at the sockets seldom is cheap; at a pace, an answer must not lie there unseen.
+        let interval = if self.pace.is_some() { 16 } else { 256 };
         let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(256).build()?;
+            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(interval).build()?;
         let lane = Rc::new(self);
         let tasks = LocalSet::new();
         let work = tasks.run_until(async {
@@ -152,9 +164,16 @@ impl Lane {
                 }
                 connections.push(tokio::task::spawn_local(connection(
                     stream,
-                    (plan.request.clone(), plan.then.clone()),
+                    Requests {
+                        request: plan.request.clone(),
+                        then: plan.then.clone(),
+                        reads: plan.reads.clone(),
+                    },
                     Rc::clone(&lane),
                 )));
+            }
+            if let Some(pace) = &lane.pace {
+                pace.keep().await?;
             }
             for connection in connections {
                 connection.await.map_err(io::Error::other)??;
@@ -166,8 +185,25 @@ impl Lane {
             .map_err(|_| bad("a run did not end"))??;
 
         let mut tally = lane.tally.borrow().clone();
-        tally.elapsed = lane.end_at.unwrap_or(lane.last_at.get()).saturating_duration_since(lane.warm_at);
+        let ended_at = match (lane.end_at, &lane.pace) {
+            // What became due in time was answered late: the rate says so.
+            (Some(end), Some(_)) => end.max(lane.last_at.get()),
+            (Some(end), None) => end,
+            (None, _) => lane.last_at.get(),
+        };
+        tally.elapsed = ended_at.saturating_duration_since(lane.warm_at);
         Ok(tally)
+    }
+
+    /// The next request of a connection that has been free since `free_at`: its number, and since when it is waited for.
+    async fn next(&self, free_at: Instant) -> Option<(u64, Instant)> {
+        let Some(pace) = &self.pace else {
+            return Some((self.next_number(free_at)?, free_at));
+        };
+        let due = pace.next().await?;
+        let number = self.next_number.get();
+        self.next_number.set(number + self.stride);
+        Some((number, due))
     }
 
     /// The number of the next request to send at `now`, unless the run is over.
@@ -183,27 +219,42 @@ impl Lane {
         Some(number)
     }
 
-    pub fn record(&self, sent: Instant, answered: Instant, item: usize, status: u16, body: &[u8]) {
-        let met = self.expect.met(status, body);
-        // By time, an answer counts when it arrives in time; by number, when its request was among the numbered ones.
-        let measured = match self.end_at {
-            Some(end) => answered >= self.warm_at && answered < end,
-            None => sent >= self.warm_at,
+    /// Counts an answer to what has been waited for since `sent`: a request for `item`, or a read.
+    pub fn record(&self, sent: Instant, answered: Instant, item: Option<usize>, status: u16, body: &[u8]) {
+        let expect = if item.is_some() { self.expect } else { READ };
+        let met = expect.met(status, body);
+        // By time, an answer counts when it arrives in time; by number, when its request was among the numbered ones; at a
+        // pace, when it became due in time: one that is late must not be left out for it.
+        let measured = match (self.end_at, &self.pace) {
+            (Some(end), None) => answered >= self.warm_at && answered < end,
+            (_, Some(_)) | (None, None) => sent >= self.warm_at,
         };
         self.last_at.set(answered);
         self.tally.borrow_mut().add(item, status, met, measured.then(|| answered - sent));
     }
 }
 
+/// What a connection sends.
+struct Requests {
+    request: Request,
+    then: Option<Request>,
+    reads: Option<Request>,
+}
+
 /// One connection: a request, its answer, what follows it, and again. The last answer is always awaited, so every request is counted.
-async fn connection(
-    mut stream: TcpStream,
-    (mut request, mut then): (Request, Option<Request>),
-    lane: Rc<Lane>,
-) -> io::Result<()> {
+async fn connection(mut stream: TcpStream, requests: Requests, lane: Rc<Lane>) -> io::Result<()> {
+    let Requests { mut request, mut then, mut reads } = requests;
     let mut buffer = vec![0; ANSWER_MAX];
-    let mut sent = Instant::now();
-    while let Some(number) = lane.next_number(sent) {
+    let mut free_at = Instant::now();
+    while let Some((number, sent)) = lane.next(free_at).await {
+        if let Some(read) = reads.as_mut().filter(|_| mixed(number)) {
+            read.number(number);
+            write_all(&mut stream, read.bytes()).await?;
+            let head = read_answer(&mut stream, &mut buffer).await?;
+            free_at = Instant::now();
+            lane.record(sent, free_at, None, head.status, &buffer[head.body_at..head.end()]);
+            continue;
+        }
         let item = request.number(number);
         write_all(&mut stream, request.bytes()).await?;
         let mut head = read_answer(&mut stream, &mut buffer).await?;
@@ -213,9 +264,8 @@ async fn connection(
             head = read_answer(&mut stream, &mut buffer).await?;
         }
         // One reading of the clock a request: an answer's end is the next request's start.
-        let answered = Instant::now();
-        lane.record(sent, answered, item, head.status, &buffer[head.body_at..head.end()]);
-        sent = answered;
+        free_at = Instant::now();
+        lane.record(sent, free_at, Some(item), head.status, &buffer[head.body_at..head.end()]);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::Failure;
 
 /// Linux counts CPU time for `/proc` in ticks of 10 ms, on every architecture that is still built.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub const TICKS_PER_SECOND: f64 = 100.0;
 const SYNCS: usize = 200;
 
 /// Cores and processor, in a line.

@@ -8,6 +8,7 @@ mod bare;
 mod check;
 mod child;
 mod client;
+mod compare;
 mod echo;
 mod expiry;
 mod generator;
@@ -15,6 +16,9 @@ mod histogram;
 mod items;
 mod machine;
 mod memory;
+mod pace;
+mod peers;
+mod plan;
 mod report;
 mod request;
 mod response;
@@ -22,18 +26,17 @@ mod scale;
 mod sides;
 mod stream;
 mod tally;
+mod tree;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use args::{Command, Settings};
 use child::Process;
 use client::Client;
-use generator::{Load, Plan};
-use items::Items;
+use generator::Load;
+use plan::Spreads;
 use report::Record;
-use request::Request;
 use sides::{READ_LIKES, Server, Side};
 
 /// A bench has one thing to do with an error: print it and exit 1.
@@ -54,6 +57,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Measure(settings) => measure(&settings),
         Command::Expiry(holds, settings) => expiry::measure(holds, &settings),
         Command::Scale(likes, settings) => scale::measure(likes, &settings),
+        Command::Compare(settings) => compare::measure(&settings),
         Command::Bare(port) => Ok(bare::serve(port)?),
         Command::Echo(port) => Ok(echo::serve(port)?),
         Command::Help => {
@@ -76,7 +80,7 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
     println!("server: {}\n", child::headcount_path().display());
 
     let processes = start_all(settings, dir.path())?;
-    let mut bench = Bench { settings, processes, zipf: Arc::new(Items::zipf(sides::ZIPF_ITEMS)), runs: 0 };
+    let mut bench = Bench { settings, processes, spreads: Spreads::new(), runs: 0 };
     let mut records: Vec<_> = settings.sides.iter().map(|side| Record::new(side)).collect();
     for round in 1..=*rounds {
         for record in &mut records {
@@ -105,7 +109,7 @@ fn start_all(settings: &Settings, dir: &Path) -> Result<Vec<Process>, Failure> {
 struct Bench<'a> {
     settings: &'a Settings,
     processes: Vec<Process>,
-    zipf: Arc<Items>,
+    spreads: Spreads,
     runs: u64,
 }
 
@@ -117,7 +121,8 @@ impl Bench<'_> {
         let process = self.processes.iter().find(|process| process.server == side.server);
         let process = process.expect("start_all starts the server of every chosen side");
         child::settle(&self.processes)?;
-        let load = Load::connect(self.plan(side, process))?;
+        let plan = plan::plan(side, process.address, &self.settings.shape(), &self.spreads, self.runs);
+        let load = Load::connect(plan)?;
 
         let (server_before, generator_before) = (process.cpu_seconds()?, machine::cpu_seconds("self")?);
         let tally = load.run().map_err(|error| in_context(side, process, &error))?;
@@ -134,30 +139,6 @@ impl Bench<'_> {
         );
         check::verify(side, process.address, self.runs, &tally, &record.total)
             .map_err(|error| in_context(side, process, &*error))
-    }
-
-    fn plan(&self, side: &Side, process: &Process) -> Plan {
-        let settings = self.settings;
-        Plan {
-            address: process.address,
-            connections: if side.is_stream() { stream::STREAMS } else { settings.connections },
-            threads: settings.threads,
-            warm_up: settings.warm_up,
-            length: settings.length,
-            request: match side.is_stream() {
-                true => Request::line(side.body),
-                false => {
-                    let line = sides::in_run(side.line, self.runs);
-                    Request::new(&line, side.body, Some(Arc::clone(&self.zipf)))
-                }
-            },
-            is_stream: side.is_stream(),
-            then: side.then.map(|line| Request::new(&sides::in_run(line, self.runs), "", None)),
-            expect: side.expect,
-            items: side.items(),
-            // A range of its own for each run, more than any run can use.
-            first_number: self.runs << 40,
-        }
     }
 }
 

@@ -76,6 +76,12 @@ impl Request {
     }
 }
 
+/// Whether the request number `number` is one of the nine of ten that are reads. The number is mixed otherwise than for the id
+/// and the item, which must not follow from it.
+pub fn mixed(number: u64) -> bool {
+    !mix(mix(mix(number))).is_multiple_of(10)
+}
+
 fn write_hex(digits: &mut [u8], mut value: u64) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(value & 15) as usize];

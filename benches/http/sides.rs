@@ -5,6 +5,7 @@ use crate::response::Expect;
 /// The items that `zipf-likes` falls on.
 pub const ZIPF_ITEMS: usize = 10_000;
 
+#[derive(Clone, Copy)]
 pub struct Side {
     pub name: &'static str,
     pub server: Server,
@@ -12,6 +13,10 @@ pub struct Side {
     pub body: &'static str,
     /// A second request, after each that succeeded.
     pub then: Option<&'static str>,
+    /// What nine of ten requests are instead: the line of a read of a total.
+    pub reads: Option<&'static str>,
+    /// How it falls on its items, where it has many.
+    pub spread: Spread,
     pub expect: Expect,
     /// The side that bounds this one from above: the table shows the ratio.
     pub ceiling: Option<&'static str>,
@@ -29,6 +34,34 @@ pub enum Server {
     Roomy,
     /// headcount, with four seats a workshop.
     Full,
+    /// Another store that does the same jobs.
+    Peer(Peer, Seats),
+}
+
+/// What headcount is compared with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// PostgreSQL, a row an item.
+    Postgres,
+    /// PostgreSQL, 16 rows an item.
+    PostgresSlots,
+    Redis,
+    /// Durable Objects.
+    Workerd,
+}
+
+/// Seats of a workshop of a peer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Seats {
+    ForAll,
+    Four,
+}
+
+/// How requests fall on many items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    Zipf,
+    Evenly,
 }
 
 /// What is compared after each run.
@@ -39,17 +72,18 @@ pub enum Check {
     Totals,
     /// `reserved` is the number of 201s of this run, `rejectedRequests` that of its 409s.
     Seats,
+    /// `reserved` of every workshop is the number of 201s for it, in all rounds.
+    ManySeats,
     /// `reserved` is the number of 200s of this run, each of them confirmed, and nothing is held.
     Confirmed,
 }
 
-const USER: &str = r#"{"userId":"u<id>"}"#;
+pub const USER: &str = r#"{"userId":"u<id>"}"#;
 const LINE: &str = r#"{"item":"bulk","user":"u<id>","liked":true}"#;
-const SEAT: &str = r#"{"requestId":"r-<id>","seats":1}"#;
+pub const SEAT: &str = r#"{"requestId":"r-<id>","seats":1}"#;
 const HOLD: &str = r#"{"requestId":"r-<id>","seats":1,"hold":true}"#;
-const CHANGED: Expect = Expect::Body(br#""changed":true"#);
+pub const CHANGED: Expect = Expect::Body(br#""changed":true"#);
 
-pub const HOT_LIKES: &str = "/likes/hot";
 pub const READ_LIKES: &str = "/likes/read";
 /// A stream of lines, each of which is a like of this item.
 const BULK: &str = "POST /batch/likes";
@@ -65,6 +99,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /likes/hot",
         body: USER,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -75,6 +111,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /likes/hot",
         body: USER,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: None,
         check: Check::Nothing,
@@ -85,6 +123,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /noop/likes/hot",
         body: USER,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -95,6 +135,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /likes/hot",
         body: USER,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,
@@ -105,6 +147,8 @@ pub static SIDES: [Side; 11] = [
         line: BULK,
         body: LINE,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("likes"),
         check: Check::Totals,
@@ -115,6 +159,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /noop/workshops/hot/reservations",
         body: SEAT,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Success,
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -125,6 +171,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /workshops/hot-<run>/reservations",
         body: SEAT,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Status(201),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
@@ -135,6 +183,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /workshops/hot-<run>/reservations",
         body: HOLD,
         then: Some("POST /workshops/hot-<run>/reservations/r-<id>/confirm"),
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Body(br#""state":"confirmed""#),
         ceiling: Some("reservations"),
         check: Check::Confirmed,
@@ -145,6 +195,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /workshops/hot-<run>/reservations",
         body: SEAT,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Status(409),
         ceiling: Some("noop-reservations"),
         check: Check::Seats,
@@ -155,6 +207,8 @@ pub static SIDES: [Side; 11] = [
         line: "GET /likes/read",
         body: "",
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: Expect::Body(br#""total":"#),
         ceiling: Some("bare"),
         check: Check::Nothing,
@@ -165,6 +219,8 @@ pub static SIDES: [Side; 11] = [
         line: "POST /likes/i<item>",
         body: USER,
         then: None,
+        reads: None,
+        spread: Spread::Zipf,
         expect: CHANGED,
         ceiling: Some("noop-likes"),
         check: Check::Totals,
@@ -172,7 +228,7 @@ pub static SIDES: [Side; 11] = [
 ];
 
 impl Side {
-    /// The number of distinct items its requests fall on.
+    /// The number of distinct items, or workshops, that its requests fall on.
     pub fn items(&self) -> usize {
         if self.line.contains("<item>") { ZIPF_ITEMS } else { 1 }
     }
@@ -184,7 +240,8 @@ impl Side {
 
     /// Where its one item is.
     pub fn item_path(&self) -> &'static str {
-        if self.is_stream() { BULK_LIKES } else { HOT_LIKES }
+        let path = self.line.split_once(' ').map_or(self.line, |(_, path)| path);
+        if self.is_stream() { BULK_LIKES } else { path }
     }
 }
 

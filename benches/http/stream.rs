@@ -85,7 +85,7 @@ async fn read(mut reader: OwnedReadHalf, lane: &Lane, in_flight: &InFlight) -> i
             at += length + 1;
             let sent = in_flight.sent.borrow_mut().pop_front();
             let (sent, item) = sent.ok_or_else(|| bad("more outcomes than lines"))?;
-            lane.record(sent, now, item, status(line)?, line);
+            lane.record(sent, now, Some(item), status(line)?, line);
         }
         answer.text.drain(..at);
         in_flight.fewer.notify_one();

@@ -68,10 +68,12 @@ impl Tally {
         }
     }
 
-    /// Counts an answer; `measured` is its latency if it fell within the measured time.
-    pub fn add(&mut self, item: usize, status: u16, met: bool, measured: Option<Duration>) {
+    /// Counts an answer, to a read where there is no item; `measured` is its latency if it fell within the measured time.
+    pub fn add(&mut self, item: Option<usize>, status: u16, met: bool, measured: Option<Duration>) {
         self.all.add(status, met);
-        self.met_by_item[item] += u64::from(met);
+        if let Some(item) = item {
+            self.met_by_item[item] += u64::from(met);
+        }
         if let Some(latency) = measured {
             self.measured.add(status, met);
             self.latency.record(latency);

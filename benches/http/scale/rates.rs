@@ -81,6 +81,8 @@ pub fn measure(loaded: &Process, empty: &Process, items: u64, settings: &Setting
                     length: settings.length,
                     request: Request::new(&kind.line, kind.body, Some(Arc::clone(&choice))),
                     then: kind.then.map(|line| Request::new(line, "", Some(Arc::clone(&choice)))),
+                    reads: None,
+                    pace: None,
                     is_stream: false,
                     expect: kind.expect,
                     items: items as usize,

@@ -42,6 +42,8 @@ fn by_changes(process: &Process, items: u64) -> Result<(), Failure> {
             length: Length::Requests(changed),
             request: Request::new("POST /likes/i<item>", r#"{"userId":"<id>"}"#, Some(in_turn(items))),
             then: None,
+            reads: None,
+            pace: None,
             is_stream: false,
             expect: Expect::Body(br#""changed":true"#),
             items: items as usize,
