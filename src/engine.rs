@@ -216,7 +216,10 @@ impl<S: Store> Workload for Engine<S> {
         }
     }
 
-    fn checkpoint(&mut self) -> Result<(), store::Error> {
+    fn come_to_rest(&mut self, now_ms: i64) -> Result<(), store::Error> {
+        self.store.begin()?;
+        self.store.mark_time(now_ms)?;
+        let _the_checkpoint_syncs_it = self.store.commit(now_ms)?;
         self.store.checkpoint()
     }
 }

@@ -118,11 +118,11 @@ pub trait Workload: Send + 'static {
     /// Sizes for the gauges.
     fn vitals(&self) -> Vitals;
 
-    /// Brings the write-ahead log into the file, at shutdown.
+    /// Brings the write-ahead log into the file, at shutdown, and notes the time: it goes on from here.
     ///
     /// # Errors
     /// What the store says; the log is then replayed at the next start.
-    fn checkpoint(&mut self) -> Result<(), store::Error>;
+    fn come_to_rest(&mut self, now_ms: i64) -> Result<(), store::Error>;
 }
 
 /// An actor's name within its partition, hashed. Two actors that share one share a turn, no more.

@@ -177,7 +177,7 @@ impl<W: Workload> Worker<W> {
                 self.workload.forget_idle();
             }
         }
-        if let Err(error) = self.workload.checkpoint() {
+        if let Err(error) = self.workload.come_to_rest(self.clock.now_ms()) {
             tracing::warn!(partition = self.index, %error, "the last checkpoint failed; the log is replayed at the next start");
         }
     }

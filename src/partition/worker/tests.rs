@@ -83,7 +83,7 @@ impl Workload for Disk {
         Vitals::default()
     }
 
-    fn checkpoint(&mut self) -> Result<(), store::Error> {
+    fn come_to_rest(&mut self, _: i64) -> Result<(), store::Error> {
         Ok(())
     }
 }
