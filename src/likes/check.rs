@@ -16,9 +16,16 @@ use crate::store::{Error, LikersStore, LikesStore};
 /// Items that one walk counts.
 const SAMPLE: u32 = 64;
 
+/// What a step may look through beside its rows, for each of them.
+const BESIDE_A_ROW: usize = 16;
+
 /// Where the check is. Lost on a restart or a failure, which starts it again.
 #[derive(Debug, Default)]
-pub(super) struct Check(Option<Walk>);
+pub(super) struct Check {
+    walk: Option<Walk>,
+    /// Steps that were put off, for the next one to make up for.
+    put_off: u32,
+}
 
 #[derive(Debug)]
 struct Walk {
@@ -30,12 +37,12 @@ struct Walk {
 
 impl Check {
     pub(super) fn is_counting(&self) -> bool {
-        self.0.is_some()
+        self.walk.is_some()
     }
 
     /// A membership of such an item came, or went.
     pub(super) fn changed(&mut self, shard: u32, user: &str, item: ItemKey, liked: bool) {
-        let Some(walk) = &mut self.0 else { return };
+        let Some(walk) = &mut self.walk else { return };
         let is_behind = walk.at.as_ref().is_some_and(|(at, key)| (user, item) <= (at.as_str(), *key));
         if is_behind && walk.items.contains(&item) {
             *walk.counted.entry(CounterKey { shard, item }).or_default() += if liked { 1 } else { -1 };
@@ -52,7 +59,15 @@ impl LikesActors {
         rows: u32,
         now_ms: i64,
     ) -> Result<Checked, Error> {
-        let mut walk = match self.check.0.take() {
+        // The more stands beside the table, the rarer and longer the steps are.
+        let beside = store.unsettled_memberships() / BESIDE_A_ROW;
+        let rows = rows.saturating_mul(self.check.put_off + 1);
+        if beside > rows as usize {
+            self.check.put_off += 1;
+            return Ok(Checked::default());
+        }
+        self.check.put_off = 0;
+        let mut walk = match self.check.walk.take() {
             Some(walk) => walk,
             None => {
                 let seed = xxhash_rust::xxh3::xxh3_64(&now_ms.to_le_bytes());
@@ -71,7 +86,7 @@ impl LikesActors {
         }
         if walked.at.is_some() {
             walk.at = walked.at;
-            self.check.0 = Some(walk);
+            self.check.walk = Some(walk);
             return Ok(Checked::default());
         }
         self.compare(store, &walk, &items)

@@ -63,7 +63,10 @@ pub trait LikersStore {
     /// The engine's.
     fn sample_items(&mut self, seed: u64, limit: u32) -> Result<Vec<ItemKey>, Error>;
 
-    /// Looks at up to `limit` memberships after a place, for those of some items.
+    /// Memberships that stand beside their table, in no order: a walk looks through all of them, however short it is.
+    fn unsettled_memberships(&self) -> usize;
+
+    /// Looks at about `limit` memberships after a place, for those of some items.
     ///
     /// # Errors
     /// The engine's.

@@ -31,8 +31,8 @@ pub fn measure(dir: &Path, workshops: u64, settings: &Settings) -> Result<(), Fa
     println!(
         "start with them: ready in {:.2?}; the first touch of {TOUCHES} of them, one after the other: p50 {:.2} ms, p99 {:.2} ms",
         started.ready_in,
-        touched.all.latency.quantile_ms(0.5),
-        touched.all.latency.quantile_ms(0.99)
+        touched.latency.quantile_ms(0.5),
+        touched.latency.quantile_ms(0.99)
     );
     Ok(())
 }
@@ -52,6 +52,8 @@ fn reserve(
         length: Length::Requests(numbers.0),
         request: Request::new(LINE, SEAT, Some(in_turn(workshops))),
         then: None,
+        reads: None,
+        pace: None,
         is_stream: false,
         expect: Expect::Status(201),
         items: workshops as usize,

@@ -3,7 +3,7 @@
 //! Triggers keep it from the moment it is switched on, so it is right whoever changes a membership; what was there before is
 //! put in a few rows at a time. What waits in the journal is not in it, and is looked at beside it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use foldhash::HashSet;
 use rusqlite::OptionalExtension;
@@ -165,6 +165,10 @@ impl LikersStore for SqliteStore {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    fn unsettled_memberships(&self) -> usize {
+        self.pending.members.len()
+    }
+
     fn walk_memberships(
         &mut self,
         after: Option<&Place>,
@@ -199,18 +203,30 @@ impl LikersStore for SqliteStore {
         let recent = (1..).zip(self.pending.members.recent());
         let recent = recent.filter(|(_, (key, _))| items.contains(&key.item));
         let recent = recent.map(|(age, (key, liked_at))| ((&*key.user, key.item), age, liked_at));
-        let mut recent: Vec<_> = recent.filter(|(place, ..)| is_ahead(place)).collect();
-        // More may wait than a step is to look at.
-        if recent.len() > limit as usize {
-            let (_, (last, ..), _) =
-                recent.select_nth_unstable_by_key((limit as usize).saturating_sub(1), |(place, ..)| *place);
-            let last = *last;
-            recent.retain(|(place, ..)| *place <= last);
-            states.retain(|((user, item), ..)| (user.as_str(), *item) <= last);
-            at = Some((last.0.to_owned(), last.1));
+        let (mut first, mut is_all) = (BinaryHeap::new(), true);
+        for state in recent.filter(|(place, ..)| is_ahead(place)) {
+            // A membership has two such states at most, so that the last one can go whole and enough are left.
+            if first.len() < limit as usize + 2 {
+                first.push(state);
+                continue;
+            }
+            is_all = false;
+            if let Some(mut last) = first.peek_mut()
+                && state < *last
+            {
+                *last = state;
+            }
         }
-        let recent = recent.into_iter();
-        states.extend(recent.map(|((user, item), age, liked_at)| ((user.to_owned(), item), age, liked_at)));
+        let mut first = first.into_sorted_vec();
+        if let Some((beyond, ..)) = first.last().copied().filter(|_| !is_all) {
+            first.retain(|(place, ..)| *place != beyond);
+            if let Some((last, ..)) = first.last() {
+                at = Some((last.0.to_owned(), last.1));
+                states.retain(|((user, item), ..)| (user.as_str(), *item) <= *last);
+            }
+        }
+        let first = first.into_iter();
+        states.extend(first.map(|((user, item), age, liked_at)| ((user.to_owned(), item), age, liked_at)));
         states.sort_unstable();
         // The newest state of a membership is the one that holds.
         let of_one = states.chunk_by(|(a, ..), (b, ..)| a == b).filter_map(<[_]>::last);

@@ -209,6 +209,11 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
         older.chain(&self.fresh).map(|(key, value)| (key, *value))
     }
 
+    /// Rows of [`recent`](Self::recent).
+    pub(super) fn len(&self) -> usize {
+        self.settling.len() + self.fresh.len()
+    }
+
     /// Everything for which [`get`](Self::get) has something, older rows first, also those that have just settled. In the
     /// order of memory, which is the fastest that there is.
     pub(super) fn recent(&self) -> impl Iterator<Item = (&K, V)> {
