@@ -14,7 +14,7 @@
   const HERE = from ? new URL(".", from).href : new URL("/", location.href).href;
   // Items that share a stream. A browser opens six connections to a host.
   const PER_STREAM = 50;
-  const FIRST_WAIT_MS = 1_000, LONGEST_WAIT_MS = 60_000, SILENCE_MS = 120_000;
+  const FIRST_WAIT_MS = 1_000, LONGEST_WAIT_MS = 60_000, SILENCE_MS = 120_000, LOOK_AGAIN_MS = 3_000;
   const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
   const part = encodeURIComponent;
 
@@ -98,6 +98,13 @@
 
     each(item, tell) {
       this.buttons.get(item)?.forEach(tell);
+    }
+
+    // A like's answer and an event that counts it may overtake each other. Once the total is rolled up, both are in it.
+    async look(item) {
+      await sleep(LOOK_AGAIN_MS);
+      const now = await this.call("GET", `likes/${part(item)}`).then((response) => response.json());
+      this.each(item, (button) => button.now(now));
     }
 
     // Once for all the buttons that come or go together.
@@ -201,7 +208,7 @@
     #hub;
     #item;
     // What the service said last; and what the user wants, while that is on its way.
-    #known = { liked: false, total: undefined, user: undefined };
+    #known = { liked: false };
     #wanted;
     #sending = false;
 
@@ -238,7 +245,7 @@
 
     #begin() {
       this.#item = this.getAttribute("item");
-      this.#known = { liked: false, total: undefined, user: undefined };
+      this.#known = { liked: false };
       this.#wanted = undefined;
       this.#is("loading");
       if (!this.#item) return;
@@ -255,8 +262,9 @@
     }
 
     // What the service says. What it says of a user counts where it says it.
-    now({ total, liked }, user) {
-      this.#known = { total, liked: liked ?? this.#known.liked, user };
+    now({ total, liked = this.#known.liked, asOf = this.#known.asOf }, user = this.#known.user) {
+      if (asOf < this.#known.asOf) return;
+      this.#known = { total, liked, asOf, user };
       this.#is(this.#sending ? "busy" : "ready");
     }
 
@@ -286,6 +294,7 @@
           const { liked, changed } = await response.json();
           hub.each(item, (button) => button.#heard(liked, changed, user));
           this.#tell("headcount-change", { item, user, liked, total: this.#known.total });
+          if (changed) hub.look(item).catch(() => {});
         } catch (error) {
           failed = error;
         }
