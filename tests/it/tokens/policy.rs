@@ -37,7 +37,7 @@ const ALLOWED: &[Case] = &[
     ("get", "/likes", "/likes?item=a&user=ada", "", 200, Forbidden("/likes?item=a&user=eve", "")),
     ("get", "/likes/{item}/events", "/likes/a/events", "", 200, Nobodys),
     ("get", "/batch/likes/events", "/batch/likes/events?item=a&item=b", "", 200, Nobodys),
-    ("get", "/likes/{item}/history", "/likes/a/history?step=1m&from=1&to=2", "", 200, Nobodys),
+    ("get", "/likes/{item}/history", "/likes/a/history?step=minute", "", 200, Nobodys),
     ("get", "/trending", "/trending?window=1h", "", 200, Nobodys),
     ("post", "/batch/likes", "/batch/likes", r#"{"item":"a","user":"ada"}"#, 200, Nobodys),
     ("post", "/batch/likes/query", "/batch/likes/query", r#"{"items":["a"],"user":"ada"}"#, 200,
