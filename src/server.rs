@@ -25,6 +25,7 @@ use crate::data_dir::{self, DataDir};
 use crate::engine::Command;
 use crate::http::auth::Keys;
 use crate::http::observe::Routes;
+use crate::http::origins::Origins;
 use crate::http::router::{self, App, Shared};
 use crate::http::serve::{self, Bounds};
 use crate::likes::counters::sweeper as counter_sweeper;
@@ -218,6 +219,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
         keys: Keys::from(&config.auth),
+        origins: Origins::from(&config.server),
         limits: config.into(),
         routes: Routes::new(&usage),
         usage,

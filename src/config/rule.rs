@@ -6,6 +6,7 @@ use std::{fmt, net::SocketAddr};
 use toml::{Table, Value};
 
 use super::problem::{Problem, Source};
+use super::settings::SharedSecret;
 
 /// The keys of a section (or of an entry in a list), each with its rule.
 pub(crate) type Keys = &'static [(&'static str, Rule)];
@@ -30,6 +31,10 @@ pub(crate) enum Rule {
     SomeWords(&'static [&'static str]),
     /// A SHA-256 as hex digits. Never shown: a secret in the clear may have been put there by mistake.
     Sha256,
+    /// Base64 of bytes that sign. Never shown.
+    Secret,
+    /// A list of at most `max` origins, each as a browser writes it, or of `*` alone.
+    Origins { max: usize },
     /// A list of at most `max` tables that have all of these keys. Never shown whole: it holds digests.
     Entries { max: usize, keys: Keys },
     /// A table that may have these keys and no other.
@@ -52,7 +57,7 @@ impl Rule {
                 }
             }
             (rule, value) if rule.accepts(value) => {}
-            (Rule::Section(_) | Rule::Entries { .. } | Rule::Sha256, _) => {
+            (Rule::Section(_) | Rule::Entries { .. } | Rule::Sha256 | Rule::Secret, _) => {
                 problems.push(Problem::key(source, key, format_args!("(value not shown): must be {self}")));
             }
             _ => problems.push(Problem::value(source, key, value, format_args!("must be {self}"))),
@@ -78,7 +83,7 @@ impl Rule {
     }
 
     fn wants_text(&self) -> bool {
-        matches!(self, Rule::Address | Rule::Text { .. } | Rule::Word(_) | Rule::Sha256)
+        matches!(self, Rule::Address | Rule::Text { .. } | Rule::Word(_) | Rule::Sha256 | Rule::Secret)
     }
 
     /// Whether a value without keys of its own is allowed.
@@ -104,6 +109,12 @@ impl Rule {
             (Rule::Sha256, Value::String(text)) => {
                 text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
             }
+            (Rule::Secret, Value::String(text)) => text.parse::<SharedSecret>().is_ok(),
+            (Rule::Origins { max }, Value::Array(origins)) => {
+                let is_good = |origin: &Value| origin.as_str().is_some_and(is_origin);
+                let is_any = matches!(&origins[..], [Value::String(any)] if any == "*");
+                is_any || (origins.len() <= *max && origins.iter().all(is_good))
+            }
             _ => false,
         }
     }
@@ -121,6 +132,13 @@ impl fmt::Display for Rule {
             Rule::Word(words) => write!(f, "one of {}", words.join(", ")),
             Rule::SomeWords(words) => write!(f, "a list of at least one of {}", words.join(", ")),
             Rule::Sha256 => f.write_str("64 hex digits"),
+            Rule::Secret => f.write_str("base64 of 32 to 1024 bytes"),
+            Rule::Origins { max } => {
+                write!(
+                    f,
+                    r#"a list of at most {max} origins such as "https://www.example.com", or of "*" alone"#
+                )
+            }
             Rule::Entries { max, keys } => write!(f, "a list of at most {max} tables with {}", names(keys)),
             Rule::Section(keys) => write!(f, "a section with any of {}", names(keys)),
         }
@@ -153,6 +171,31 @@ fn check_entry(keys: Keys, source: &Source, at: &str, entry: &Value, problems: &
     for (name, rule) in keys.iter().filter(|(name, _)| !table.contains_key(*name)) {
         problems.push(Problem::key(source, &join(at, name), format_args!("is missing: must be {rule}")));
     }
+}
+
+/// Whether a browser could send this text in `Origin`: a scheme, a host and perhaps a port, in lower case and without what
+/// the scheme implies. Anything else would never match and so hide a mistake.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, authority)) = text.split_once("://") else { return false };
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_lowercase())
+        && scheme.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.')
+        });
+    let is_letter = |byte: u8| {
+        byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']')
+    };
+    let implied = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => "",
+    };
+    is_scheme
+        && !authority.is_empty()
+        && authority.len() <= 255
+        && authority.bytes().all(is_letter)
+        && (implied.is_empty() || !authority.ends_with(implied))
 }
 
 fn rule_of(keys: Keys, name: &str) -> Option<&'static Rule> {
@@ -270,6 +313,41 @@ mod tests {
             problems(&format!("keys = '{secret}'")),
             ["keys (value not shown): must be a list of at most 2 tables with sha256, scopes"]
         );
+    }
+
+    #[test]
+    fn an_origin_is_what_a_browser_sends() {
+        let rule = Rule::Origins { max: 2 };
+        let accepts = |text: &str| rule.accepts(&text.parse().unwrap());
+        for good in [
+            "[]",
+            "['*']",
+            "['https://www.example.com']",
+            "['http://localhost:3000', 'http://[::1]:8080']",
+            "['capacitor://localhost']",
+        ] {
+            assert!(accepts(good), "{good}");
+        }
+        for bad in [
+            "'*'",
+            "['*', 'https://a.example']",
+            "['https://a.example', 'https://b.example', 'https://c.example']",
+            "['https://www.example.com/']",
+            "['https://www.example.com/page']",
+            "['HTTPS://www.example.com']",
+            "['https://www.Example.com']",
+            "['https://www.example.com:443']",
+            "['http://www.example.com:80']",
+            "['www.example.com']",
+            "['https://*.example.com']",
+            "['https://ada@example.com']",
+            "['https://']",
+            "['null']",
+            "['']",
+            "[1]",
+        ] {
+            assert!(!accepts(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -9,12 +9,13 @@ mod faults;
 mod log;
 mod namespaces;
 mod rooms;
+mod secret;
 mod server;
 mod storage;
 
 use serde::{Deserialize, Serialize};
 
-pub use auth::{ApiKey, Auth, KeyDigest, NotADigest, Scope};
+pub use auth::{ApiKey, Auth, KeyDigest, NotADigest, Scope, TokenSecret};
 pub use backup::Backup;
 pub use counts::{Bulk, Counters, Likes, Reservations, Rollup};
 pub use engine::{Actors, Batch, Clock, Mailbox};
@@ -23,6 +24,7 @@ pub use faults::Faults;
 pub use log::{Log, LogFormat, LogLevel};
 pub use namespaces::{Namespace, NamespaceState, Namespaces};
 pub use rooms::{RoomHistory, Rooms};
+pub use secret::{NotASecret, SharedSecret};
 pub use server::Server;
 pub use storage::{Sqlite, Storage, Synchronous};
 
@@ -30,7 +32,8 @@ use super::rule::Rule;
 
 /// Every setting of the service. `Default` is what ships, and what `config/headcount.toml` documents.
 ///
-/// Serializing writes the digests of `auth.keys` in full; `Debug` does not.
+/// Serializing writes the digests of `auth.keys` and the secrets of `auth.token_secrets` in full, so it is for checking
+/// alone; `Debug` does not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use toml::Value;
 
-use super::{Config, ConfigError, Problem, Sources};
+use super::{Config, ConfigError, Problem, Sources, TokenSecret};
 
 impl Config {
     /// Checks every bound and every rule between settings. [`Config::load`] has done so; a `Config` built by hand has
@@ -86,13 +86,48 @@ impl Config {
         }
         for (key, address) in [("server.listen", server.listen), ("server.admin_listen", server.admin_listen)]
         {
-            if !is_loopback(address) && self.auth.keys.is_empty() && !self.auth.open {
+            if !is_loopback(address) && self.auth.asks_nobody() && !self.auth.open {
                 let why = "lets other machines in, and no key is set: set auth.keys, or auth.open = true to serve \
                            everyone, or listen on a loopback address such as 127.0.0.1";
                 refuse(key, Value::String(address.to_string()), why.to_owned());
             }
         }
+        if server.cors_origins.iter().any(|origin| origin == "*")
+            && self.auth.asks_nobody()
+            && !self.auth.open
+        {
+            let why = "lets the page of any site that somebody here visits use a service that asks nobody who they are: \
+                       name the origins, or set auth.keys or auth.token_secrets, or auth.open = true";
+            let value = Value::Array(vec![Value::String("*".to_owned())]);
+            refuse("server.cors_origins", value, why.to_owned());
+        }
         problems.extend(self.twins(sources));
+        problems.extend(self.twin_secrets(sources));
+        problems
+    }
+
+    /// Secrets that share a name (a `kid` could not tell them apart), or that are the same (rotating to it would change
+    /// nothing).
+    fn twin_secrets(&self, sources: &Sources) -> Vec<Problem> {
+        let source = sources.of("auth.token_secrets");
+        let secrets = &self.auth.token_secrets;
+        let mut problems = Vec::new();
+        for (index, secret) in secrets.iter().enumerate() {
+            let first = |same: fn(&TokenSecret, &TokenSecret) -> bool| {
+                secrets.iter().take(index).position(|other| same(other, secret))
+            };
+            let at = |key: &str| format!("auth.token_secrets[{index}].{key}");
+            if let Some(first) = first(|one, other| one.name == other.name) {
+                let name = Value::String(secret.name.clone());
+                let why = format_args!("must differ from the name of auth.token_secrets[{first}]");
+                problems.push(Problem::value(&source, &at("name"), &name, why));
+            }
+            if let Some(first) = first(|one, other| one.secret_base64 == other.secret_base64) {
+                let why =
+                    format_args!("(value not shown): must differ from that of auth.token_secrets[{first}]");
+                problems.push(Problem::key(&source, &at("secret_base64"), why));
+            }
+        }
         problems
     }
 
@@ -215,6 +250,38 @@ mod tests {
         for address in ["127.0.0.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert_eq!(refusal(|config| config.server.listen = address.parse().unwrap()), "");
         }
+    }
+
+    #[test]
+    fn every_site_is_let_in_only_where_somebody_is_asked_or_on_purpose() {
+        let any = |config: &mut Config| config.server.cors_origins = vec!["*".to_owned()];
+        assert!(refusal(any).contains("server.cors_origins = [\"*\"]: lets the page of any site"));
+        assert_eq!(refusal(|config| (any(config), config.auth.open = true).1), "");
+        assert_eq!(refusal(|config| (any(config), config.auth.keys = vec![key("a", "0")]).1), "");
+        assert_eq!(refusal(|config| (any(config), config.auth.token_secrets = vec![secret("a", 1)]).1), "");
+        let one = |config: &mut Config| config.server.cors_origins = vec!["https://a.example".to_owned()];
+        assert_eq!(refusal(one), "");
+    }
+
+    #[test]
+    fn token_secrets_differ_and_close_a_service() {
+        let two = |config: &mut Config, other| config.auth.token_secrets = vec![secret("a", 1), other];
+        assert_eq!(refusal(|config| two(config, secret("b", 2))), "");
+        let twins = refusal(|config| two(config, secret("a", 1)));
+        assert_eq!(
+            twins,
+            "built-in: auth.token_secrets[1].name = \"a\": must differ from the name of auth.token_secrets[0]\n\
+             built-in: auth.token_secrets[1].secret_base64 (value not shown): must differ from that of auth.token_secrets[0]"
+        );
+        let listen = |config: &mut Config| config.server.listen = "0.0.0.0:1".parse().unwrap();
+        assert_eq!(refusal(|config| (listen(config), two(config, secret("b", 2))).1), "");
+    }
+
+    fn secret(name: &str, first: u8) -> TokenSecret {
+        use base64::Engine as _;
+        let bytes: Vec<u8> = (first..first + 32).collect();
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        TokenSecret { name: name.into(), secret_base64: text.parse().unwrap() }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,6 +10,7 @@ use super::App;
 use super::auth::{Permit, Read};
 use super::events::EventAnswer;
 use super::fields::invalid_holder;
+use super::own::no_request;
 use super::path::{Workshop, request, workshop};
 use super::problem::Problem;
 use super::query::Query;
@@ -158,14 +159,15 @@ pub(super) struct ShownAnswer {
     responses((status = 200, body = ShownAnswer, description = "the request"),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn show(
-    _permit: Permit<Read>,
+    permit: Permit<Read>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ShownAnswer>, Problem> {
     let (name, request) = (workshop(&uri)?, request(&uri)?);
-    let shown = app.workshops.show(name.clone(), request).await?;
-    let shown =
-        shown.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such request"))?;
+    let shown = app.workshops.show(name.clone(), request).await?.ok_or_else(no_request)?;
+    if permit.user().is_some_and(|user| shown.listed.holder.as_deref() != Some(user.name())) {
+        return Err(no_request());
+    }
     let first = first_event(&shown.listed).filter(|_| !shown.truncated);
     let history = first.iter().chain(&shown.history).map(EventAnswer::of_a_request).collect();
     let booking = BookingAnswer::of(&shown.listed, shown.now_ms);

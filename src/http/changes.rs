@@ -3,7 +3,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use super::body::Body;
 use super::fields::{flag, whole};
 use super::path::{request, workshop};
 use super::problem::Problem;
-use super::schema;
+use super::{own, schema};
 use crate::reservations::command::{Change, Changed, Confirm};
 use crate::reservations::decide::Wrong;
 
@@ -69,8 +69,14 @@ pub(super) struct ChangeAnswer {
     expires_at: Option<i64>,
 }
 
-async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<ChangeAnswer>, Problem> {
+async fn change(
+    app: &App,
+    permit: &Permit<Write>,
+    uri: &Uri,
+    change: Change,
+) -> Result<Json<ChangeAnswer>, Problem> {
     let (workshop, request) = (workshop(uri)?, request(uri)?);
+    own::request(app, permit, &workshop, &request).await?;
     match app.workshops.change(workshop.clone(), request.clone(), change).await? {
         Changed::Done(life) => Ok(Json(ChangeAnswer {
             workshop: workshop.as_str().to_owned(),
@@ -85,7 +91,7 @@ async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<ChangeAnswe
 
 fn problem(wrong: Wrong) -> Problem {
     match wrong {
-        Wrong::NotFound => Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such request"),
+        Wrong::NotFound => own::no_request(),
         Wrong::HoldExpired => Problem::conflict("hold_expired", "the hold or the offer has ended"),
         Wrong::AlreadyConfirmed => {
             Problem::conflict("already_confirmed", "the seats are taken for good; cancelling gives them up")
@@ -113,7 +119,7 @@ fn problem(wrong: Wrong) -> Problem {
         super::openapi::Wrongs, super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn confirm(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
     body: Body,
@@ -127,7 +133,7 @@ pub(super) async fn confirm(
     };
     let seats = whole(INVALID, "seats", asked.seats, (1, app.limits.max_seats_per_request))?;
     let reacquire = flag(INVALID, "reacquire", asked.reacquire)?;
-    change(&app, &uri, Change::Confirm(Confirm { seats, reacquire })).await
+    change(&app, &permit, &uri, Change::Confirm(Confirm { seats, reacquire })).await
 }
 
 /// Give seats up, or a place on the waiting list.
@@ -137,11 +143,11 @@ pub(super) async fn confirm(
         super::openapi::Wrongs, super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn cancel(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ChangeAnswer>, Problem> {
-    change(&app, &uri, Change::Cancel).await
+    change(&app, &permit, &uri, Change::Cancel).await
 }
 
 /// Hold seats longer, up to `reservations.max_hold_ms` in all; never shorter.
@@ -152,12 +158,12 @@ pub(super) async fn cancel(
         super::openapi::Wrongs, super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn extend(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
     body: Body,
 ) -> Result<Json<ChangeAnswer>, Problem> {
     workshop(&uri)?;
     let ttl_ms = ExtendBody::parse(&body, &app)?;
-    change(&app, &uri, Change::Extend { ttl_ms }).await
+    change(&app, &permit, &uri, Change::Extend { ttl_ms }).await
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::App;
+use super::auth::policy::Feature;
 use super::auth::{Admin, Permit, Read, Write};
 use super::body::Body;
 use super::path::{Item, invalid_item, invalid_user, item, user};
@@ -171,13 +172,14 @@ pub(super) async fn unlike(
     responses((status = 200, body = LikeAnswer, description = "decided"),
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn post_like(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     Item(item): Item,
     uri: Uri,
     body: Body,
 ) -> Result<Json<LikeAnswer>, Problem> {
     let user = LikeBody::user(&body, &app)?;
+    permit.is(user.as_str(), "userId")?;
     set(&app, &uri, item, user, true).await
 }
 
@@ -220,7 +222,7 @@ pub(super) async fn total(
     responses((status = 200, body = TotalsAnswer, description = "the totals, in the order of the question"),
         super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn totals(
-    _permit: Permit<Read>,
+    permit: Permit<Read>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TotalsAnswer>, Problem> {
@@ -228,7 +230,13 @@ pub(super) async fn totals(
     let exact = query.flag("exact")?;
     let user = query.one("user")?.map(|user| UserId::parse(user, app.limits.max_user_bytes));
     let user = user.map(|user| user.ok_or_else(|| invalid_user(&app))).transpose()?;
-    let parse = |item| ItemId::parse(item, app.limits.max_item_bytes).ok_or_else(|| invalid_item(&app));
+    let items = items(&query, &app)?;
+    feed(&app, &permit, &items, user, exact).await
+}
+
+/// The items of a query, at least one.
+pub(super) fn items(query: &Query<'_>, app: &App) -> Result<Vec<ItemId>, Problem> {
+    let parse = |item| ItemId::parse(item, app.limits.max_item_bytes).ok_or_else(|| invalid_item(app));
     let max = app.limits.max_items_per_read;
     let items = query.all("item").take(max + 1).map(parse).collect::<Result<Vec<_>, _>>()?;
     if items.is_empty() || items.len() > max {
@@ -236,16 +244,21 @@ pub(super) async fn totals(
             Problem::bad_request("invalid_query", format!("give `item` 1 to {max} times")).of_field("item")
         );
     }
-    feed(&app, &items, user, exact).await
+    Ok(items)
 }
 
 /// Totals, and whether a user likes each: a part of a long list at a time, so that it holds up no partition.
 pub(super) async fn feed(
     app: &App,
+    permit: &Permit<Read>,
     items: &[ItemId],
     user: Option<UserId>,
     exact: bool,
 ) -> Result<Json<TotalsAnswer>, Problem> {
+    if let Some(asker) = permit.user() {
+        user.iter().try_for_each(|user| asker.is(user.as_str(), Some("user")))?;
+        items.iter().try_for_each(|item| asker.reaches(Feature::Likes, item.as_str()))?;
+    }
     let mut answers = Vec::with_capacity(items.len());
     for part in items.chunks(app.limits.max_items_per_read) {
         let mut totals = totals_of(app, part, exact).await?;

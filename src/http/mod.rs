@@ -1,11 +1,11 @@
 //! The edge: bytes become types here, and answers become bytes.
 //!
-//! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`body`] and [`query`] turn a
-//! request into types; [`likes`], [`batch`] (many of them at once), [`counters`], [`reservations`] (asking for seats),
+//! [`serve`] accepts connections; [`router`] finds the handler; [`auth`], [`origins`], [`body`] and [`query`] turn a
+//! request into types; [`own`] keeps end users to their own reservations; [`likes`], [`batch`] (many of them at once), [`counters`], [`reservations`] (asking for seats),
 //! [`changes`] (what becomes of them), [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`],
 //! [`events`], [`live_totals`], [`history`], [`likers`] (who likes an item), [`people`] (what a person likes, and forgetting
 //! one) and [`rooms`]
-//! ask a feature and word its answer; [`usage`] tells what it cost; [`backup`] has all of it copied; [`problem`] words every error; [`takeover`]
+//! ask a feature and word its answer; [`web`] is what browsers load; [`ending`] ends streams with their tokens; [`usage`] tells what it cost; [`backup`] has all of it copied; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
@@ -18,6 +18,7 @@ mod bookings;
 mod changes;
 mod counters;
 mod deleted;
+mod ending;
 mod events;
 mod fields;
 mod health;
@@ -28,6 +29,8 @@ mod live_totals;
 mod noop;
 pub mod observe;
 pub mod openapi;
+pub mod origins;
+mod own;
 mod path;
 mod people;
 mod problem;
@@ -40,6 +43,7 @@ pub mod serve;
 mod sets;
 mod takeover;
 mod usage;
+mod web;
 mod workshops;
 mod write_timeout;
 

@@ -1,16 +1,23 @@
 //! The OpenAPI document, generated from the handlers.
 
+use axum::http::Method;
 use utoipa::openapi::schema::Schema;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
 use utoipa::openapi::{self, RefOr};
 use utoipa::{IntoResponses, Number, OpenApi};
 
+use super::auth::user::IN_QUERY;
+use super::auth::{Keys, policy};
 use super::problem::Problem;
 use super::router::Limits;
 use super::schema;
 
-/// The name of the security scheme.
+/// The names of the security schemes.
 const KEY: &str = "key";
+const TOKEN: &str = "token";
+const TOKEN_IN_QUERY: &str = "tokenInQuery";
 
 /// What every route may answer before it decides.
 #[derive(IntoResponses)]
@@ -19,11 +26,12 @@ pub(super) enum Rejections {
     /// A name, a field or the query is not what it must be; `error` says which.
     #[response(status = 400, content_type = "application/problem+json")]
     BadRequest(Problem),
-    /// No key, or an unknown one.
+    /// `unauthorized`: no key, or an unknown one. `invalid_token`; `token_expired`: get a new one.
     #[response(status = 401, content_type = "application/problem+json",
         headers(("WWW-Authenticate" = String, description = "Bearer")))]
     Unauthorized(Problem),
-    /// The key lacks the scope.
+    /// `forbidden`: the key or the token lacks the scope. Of a token: `not_your_user`: it is another user's; `beyond_token`: it is
+    /// for other items, workshops or rooms. Of a WebSocket: `foreign_origin`.
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(Problem),
     /// No such path.
@@ -116,16 +124,46 @@ pub(super) fn base() -> openapi::OpenApi {
     Document::openapi()
 }
 
-/// Writes into a document what depends on the settings: bounds, and whether a key is asked for.
-pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: bool) {
+/// Says of each operation that tokens may use how they come.
+fn tell_of_tokens(document: &mut openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let operations = [
+            (Method::GET, &mut item.get),
+            (Method::PUT, &mut item.put),
+            (Method::POST, &mut item.post),
+            (Method::DELETE, &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            let (Some(operation), Some(policy)) = (operation, policy::of(&method, path)) else { continue };
+            let ways = [Some(KEY), Some(TOKEN), policy.in_query.then_some(TOKEN_IN_QUERY)];
+            let ways = ways.into_iter().flatten().map(|way| SecurityRequirement::new(way, [""; 0]));
+            operation.security = Some(ways.collect());
+        }
+    }
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").description(Some(
+        "An end user's token, signed by the site's back end with a secret of `auth.token_secrets`.",
+    ));
+    let in_query =
+        "The same where a browser cannot set a header: of WebSockets and server-sent events alone.";
+    let in_query = ApiKey::Query(ApiKeyValue::with_description(IN_QUERY, in_query));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer.build()));
+    components.add_security_scheme(TOKEN_IN_QUERY, SecurityScheme::ApiKey(in_query));
+}
+
+/// Writes into a document what depends on the settings: bounds, and whether a key or a token is asked for.
+pub(super) fn fit(document: &mut openapi::OpenApi, limits: &Limits, keys: &Keys) {
+    if keys.has_tokens() {
+        tell_of_tokens(document);
+    }
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("A key of `auth.keys`, with the scope that the operation asks for."))
         .build();
-    document.security = Some(match keys {
-        true => vec![SecurityRequirement::new(KEY, [""; 0])],
+    document.security = Some(match keys.is_empty() {
+        false => vec![SecurityRequirement::new(KEY, [""; 0])],
         // Nothing asks for a key, and one that is sent does no harm.
-        false => vec![SecurityRequirement::default(), SecurityRequirement::new(KEY, [""; 0])],
+        true => vec![SecurityRequirement::default(), SecurityRequirement::new(KEY, [""; 0])],
     });
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(KEY, SecurityScheme::Http(bearer));

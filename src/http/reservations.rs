@@ -14,7 +14,7 @@ use super::body::Body;
 use super::fields::{flag, hold_ms, holder, text};
 use super::path::Workshop;
 use super::problem::Problem;
-use super::schema;
+use super::{own, schema};
 use crate::config::Reservations as Limits;
 use crate::reservations::command::{First, Reserved, Wanted, WantedTerms};
 use crate::reservations::{RequestId, Seats, WorkshopName};
@@ -145,15 +145,33 @@ pub(super) struct ReservationAnswer {
         super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn reserve(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     Workshop(workshop): Workshop,
     body: Body,
 ) -> Result<(StatusCode, Json<ReservationAnswer>), Problem> {
-    let (request, wanted, beyond) = ReservationBody::parse(&body, &app)?;
+    let (request, mut wanted, beyond) = ReservationBody::parse(&body, &app)?;
+    if let Some(user) = permit.user() {
+        let terms = wanted.terms.get_or_insert_default();
+        terms.holder = Some(own::holder(user, terms.holder.as_ref(), INVALID, &app)?);
+        if let Some(replaced) = &terms.replaces
+            && !own::is_own(&app, &permit, &workshop, replaced).await?
+        {
+            return Err(nothing_to_replace());
+        }
+    }
     let seats = wanted.seats.get();
     let reserved = app.workshops.request(workshop.clone(), request.clone(), wanted).await?;
+    if matches!(reserved, Reserved::Reused { .. }) && !own::is_own(&app, &permit, &workshop, &request).await?
+    {
+        return Err(own::taken());
+    }
     answer(&workshop, &request, seats, reserved, beyond)
+}
+
+fn nothing_to_replace() -> Problem {
+    let detail = "there is no such request to replace";
+    Problem::new(StatusCode::NOT_FOUND, "not_found", detail).of_field("replaces")
 }
 
 fn answer(
@@ -208,9 +226,6 @@ fn answer(
             let detail = "a line of a set is not exchanged alone: cancel the set";
             Err(Problem::conflict("part_of_set", detail).of_field("replaces"))
         }
-        Reserved::NothingToReplace => {
-            let detail = "there is no such request to replace";
-            Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail).of_field("replaces"))
-        }
+        Reserved::NothingToReplace => Err(nothing_to_replace()),
     }
 }

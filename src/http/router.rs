@@ -5,23 +5,25 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::{Extension, Router};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tracing_appender::non_blocking::ErrorCounter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::auth::user::KeysAlone;
 use super::auth::{Keys, Permit, Read};
 use super::observe::{ObserveLayer, Routes};
+use super::origins::Origins;
 use super::problem::Problem;
 use super::{
     backup, batch, bookings, changes, counters, deleted, events, health, history, likers, likes, live_totals,
-    noop, openapi, path, people, reservations, rooms, sets, usage, workshops,
+    noop, openapi, path, people, reservations, rooms, sets, usage, web, workshops,
 };
 use crate::admin::backup::Backups;
 use crate::config::{Config, Namespaces};
@@ -69,8 +71,10 @@ pub struct Shared {
     pub partitions: Vec<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Cancelled when the service stops accepting.
     pub draining: CancellationToken,
-    /// API keys.
+    /// API keys, and what signs tokens.
     pub keys: Keys,
+    /// Which sites' pages may call.
+    pub origins: Origins,
     /// Bounds of what a request may hold.
     pub limits: Limits,
     /// What each namespace costs.
@@ -194,7 +198,7 @@ impl Deref for App {
 pub fn public(app: &App, config: &Config) -> Router {
     let namespaces = &config.namespaces;
     let (router, mut document) = documented(namespaces).split_for_parts();
-    openapi::fit(&mut document, &app.limits, !app.keys.is_empty());
+    openapi::fit(&mut document, &app.limits, &app.keys);
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
         move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
@@ -217,10 +221,15 @@ pub fn public(app: &App, config: &Config) -> Router {
     if config.server.noop_routes {
         router = router.merge(noop::routes());
     }
-    finish(router, app)
+    router = otherwise(router.merge(web::routes(config.server.demo)));
+    if let Some(cors) = app.origins.layer() {
+        // Around what answers for wrong methods, for a preflight is one of those.
+        router = router.layer(cors);
+    }
+    observed(router, app)
 }
 
-fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
+pub(super) fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
     let mut router = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
         .routes(routes!(health::ready));
@@ -239,6 +248,7 @@ fn of_likes() -> OpenApiRouter<App> {
         .routes(routes!(likes::total, likes::post_like, likes::delete))
         .routes(routes!(likes::like, likes::unlike, likes::liked))
         .routes(routes!(live_totals::stream))
+        .routes(routes!(live_totals::many))
         .routes(routes!(history::history))
         .routes(routes!(history::trending))
         .routes(routes!(batch::likes::likes))
@@ -292,15 +302,16 @@ pub fn admin(app: &App) -> Router {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),
         false => router,
     };
-    finish(router, app)
+    observed(otherwise(router), app).layer(Extension(KeysAlone))
 }
 
-fn finish(router: Router<App>, app: &App) -> Router {
-    router
-        .fallback(async || Problem::not_found())
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(ObserveLayer(app.clone()))
-        .with_state(app.clone())
+/// What answers where no handler does.
+fn otherwise(router: Router<App>) -> Router<App> {
+    router.fallback(async || Problem::not_found()).method_not_allowed_fallback(method_not_allowed)
+}
+
+fn observed(router: Router<App>, app: &App) -> Router {
+    router.layer(ObserveLayer(app.clone())).with_state(app.clone())
 }
 
 /// The seed looks at a workshop's name before it looks at the method.

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::App;
+use super::auth::policy::Feature;
 use super::auth::{Permit, Read, Write};
 use super::beyond::Beyond;
 use super::body::Body;
@@ -18,7 +19,7 @@ use super::changes::ExtendBody;
 use super::fields::{flag, hold_ms, holder, text};
 use super::path::set;
 use super::problem::Problem;
-use super::schema;
+use super::{own, schema};
 use crate::config::Reservations as Limits;
 use crate::reservations::sets::command::{Told, Wanted};
 use crate::reservations::sets::decide::{Change, Wrong};
@@ -247,11 +248,15 @@ impl SetAnswer {
         super::openapi::Gone,
         super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn reserve(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     body: Body,
 ) -> Result<(StatusCode, Json<SetAnswer>), Problem> {
-    let (request, wanted, beyond) = SetBody::parse(&body, &app)?;
+    let (request, mut wanted, beyond) = SetBody::parse(&body, &app)?;
+    if let Some(user) = permit.user() {
+        wanted.holder = Some(own::holder(user, wanted.holder.as_ref(), INVALID, &app)?);
+        wanted.lines.iter().try_for_each(|(workshop, _)| user.reaches(Feature::Reservations, workshop))?;
+    }
     match app.sets.request(request.clone(), wanted, beyond.is_any()).await? {
         Requested::Decided(told) => {
             let code = match told.set.state {
@@ -260,7 +265,10 @@ pub(super) async fn reserve(
             };
             Ok((code, Json(SetAnswer::of(&request, &told, Some(!told.is_new)))))
         }
-        Requested::Reused(field) => Err(reused(field)),
+        Requested::Reused(field) => match own::is_own_set(&app, &permit, &request).await? {
+            true => Err(reused(field)),
+            false => Err(own::taken()),
+        },
         Requested::HolderRequired => {
             let detail = "one of these workshops limits the seats of a holder: name the `holder`";
             Err(Problem::bad_request("holder_required", detail).of_field("holder"))
@@ -280,29 +288,32 @@ fn reused(field: &'static str) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "request_id_reused", detail).of_field(field)
 }
 
-fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such set")
-}
-
 /// A set as it is now.
 #[utoipa::path(get, path = "/reservations/{requestId}", operation_id = "show_set", tag = "reservations",
     params(("requestId" = schema::RequestId, Path)),
     responses((status = 200, body = SetAnswer, description = "the set"),
         super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn show(
-    _permit: Permit<Read>,
+    permit: Permit<Read>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<SetAnswer>, Problem> {
     let request = set(&uri)?;
-    let told = app.sets.show(&request).await?.ok_or_else(not_found)?;
+    let told = app.sets.show(&request).await?.ok_or_else(own::no_set)?;
+    own::shown_set(&permit, &told)?;
     Ok(Json(SetAnswer::of(&request, &told, None)))
 }
 
-async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>, Problem> {
+async fn change(
+    app: &App,
+    permit: &Permit<Write>,
+    uri: &Uri,
+    change: Change,
+) -> Result<Json<SetAnswer>, Problem> {
     let request = set(uri)?;
+    own::set(app, permit, &request).await?;
     let told = app.sets.change(&request, change).await?.map_err(|wrong| match wrong {
-        Wrong::NotFound => not_found(),
+        Wrong::NotFound => own::no_set(),
         Wrong::HoldExpired => Problem::conflict("hold_expired", "the hold of the set has ended"),
         Wrong::AlreadyConfirmed => {
             Problem::conflict("already_confirmed", "the seats are taken for good; cancelling gives them up")
@@ -326,7 +337,7 @@ async fn change(app: &App, uri: &Uri, change: Change) -> Result<Json<SetAnswer>,
     responses((status = 200, body = SetAnswer, description = "confirmed"),
         super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn confirm(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
     body: Body,
@@ -334,7 +345,7 @@ pub(super) async fn confirm(
     // The id is looked at before the body is.
     set(&uri)?;
     let reacquire = ConfirmSetBody::parse(&body)?;
-    change(&app, &uri, Change::Confirm { reacquire }).await
+    change(&app, &permit, &uri, Change::Confirm { reacquire }).await
 }
 
 /// Give all seats of a set up.
@@ -343,11 +354,11 @@ pub(super) async fn confirm(
     responses((status = 200, body = SetAnswer, description = "cancelled"),
         super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn cancel(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<SetAnswer>, Problem> {
-    change(&app, &uri, Change::Cancel).await
+    change(&app, &permit, &uri, Change::Cancel).await
 }
 
 /// Hold all seats of a set longer, up to `reservations.max_hold_ms` in all; never shorter.
@@ -357,7 +368,7 @@ pub(super) async fn cancel(
     responses((status = 200, body = SetAnswer, description = "held until `expiresAt`"),
         super::openapi::Wrongs, super::openapi::Rejections, super::openapi::Refusals, super::openapi::BodyRejections))]
 pub(super) async fn extend(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     uri: Uri,
     body: Body,
@@ -365,5 +376,5 @@ pub(super) async fn extend(
     // The id is looked at before the body is.
     set(&uri)?;
     let ttl_ms = ExtendBody::parse(&body, &app)?;
-    change(&app, &uri, Change::Extend { ttl_ms }).await
+    change(&app, &permit, &uri, Change::Extend { ttl_ms }).await
 }

@@ -2,16 +2,28 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::rule::{Keys, Rule};
+use super::secret::SharedSecret;
+use crate::config::rule::{Keys, Rule, whole};
 
-/// `[auth]`: who may call. With neither keys nor `open`, the service listens on loopback addresses only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// `[auth]`: who may call. With neither keys, token secrets nor `open`, the service listens on loopback addresses only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
     /// Serves callers without a key on addresses that other machines reach.
     pub open: bool,
     /// The keys that are accepted. At most 1,000; no two share a name or a digest.
     pub keys: Vec<ApiKey>,
+    /// What signs the tokens of end users. At most 16, so that one can follow another; no two share a name or the
+    /// secret itself.
+    pub token_secrets: Vec<TokenSecret>,
+    /// Seconds that a token may still live when it is shown. 1 to 86,400 (a day).
+    pub token_max_ttl_s: u32,
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { open: false, keys: Vec::new(), token_secrets: Vec::new(), token_max_ttl_s: 3_600 }
+    }
 }
 
 impl Auth {
@@ -28,7 +40,20 @@ impl Auth {
                 ],
             },
         ),
+        (
+            "token_secrets",
+            Rule::Entries {
+                max: 16,
+                keys: &[("name", Rule::Text { min: 1, max: 64 }), ("secret_base64", Rule::Secret)],
+            },
+        ),
+        ("token_max_ttl_s", whole(1, 86_400)),
     ];
+
+    /// Whether nobody is asked who they are.
+    pub fn asks_nobody(&self) -> bool {
+        self.keys.is_empty() && self.token_secrets.is_empty()
+    }
 }
 
 /// A key that callers present. Only its digest is kept, so the settings give nobody access.
@@ -41,6 +66,16 @@ pub struct ApiKey {
     pub sha256: KeyDigest,
     /// What it may do; at least one.
     pub scopes: BTreeSet<Scope>,
+}
+
+/// A secret that a site's back end shares with this service and signs its users' tokens with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSecret {
+    /// What a token calls it in its `kid`, and the log too. 1 to 64 characters.
+    pub name: String,
+    /// The secret's bytes in base64.
+    pub secret_base64: SharedSecret,
 }
 
 /// What a key may do.

@@ -15,7 +15,7 @@ pub struct Likes {
     pub max_user_bytes: usize,
     /// Most items that one request may ask about in its address. 1 to 10,000.
     pub max_items_per_read: usize,
-    /// Most streams of live totals open at once. 0 to 1,000,000.
+    /// Most streams of live totals open at once; one of many items counts once for each. 0 to 1,000,000.
     pub max_event_streams: usize,
     /// Milliseconds after which a silent stream of live totals sends a comment, so that nobody in between takes it for
     /// dead. 10 to 600,000.

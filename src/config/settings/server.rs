@@ -33,6 +33,11 @@ pub struct Server {
     /// Mounts `POST /noop/...`: parses and answers like a like or a reservation and decides nothing, so that a
     /// measurement can tell the cost of HTTP from the cost of deciding.
     pub noop_routes: bool,
+    /// Sites whose pages may call from a browser: their origins as a browser writes them, or `*` alone for every site.
+    /// Empty: none but this service's own. At most 100.
+    pub cors_origins: Vec<String>,
+    /// Serves `GET /demo`, a page with like buttons.
+    pub demo: bool,
 }
 
 impl Default for Server {
@@ -49,6 +54,8 @@ impl Default for Server {
             worker_threads: None,
             retry_after_s: 1,
             noop_routes: false,
+            cors_origins: Vec::new(),
+            demo: false,
         }
     }
 }
@@ -66,5 +73,7 @@ impl Server {
         ("worker_threads", whole(1, 1_024)),
         ("retry_after_s", whole(1, 3_600)),
         ("noop_routes", Rule::Switch),
+        ("cors_origins", Rule::Origins { max: 100 }),
+        ("demo", Rule::Switch),
     ];
 }

@@ -10,8 +10,9 @@ use crate::config::rule::join;
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/headcount.toml"));
 
 /// What the file leaves out because absence means something.
-const COMMENTED_OUT: [&str; 6] = [
+const COMMENTED_OUT: [&str; 7] = [
     "auth.keys",
+    "auth.token_secrets",
     "likes.shards",
     "namespaces.likes.confirm",
     "namespaces.workshops.confirm",
@@ -66,11 +67,16 @@ fn full() -> Config {
     config
 }
 
+/// What stands in the file for a secret. It is none: one that everybody can read would sign for everybody.
+const HOW_TO_MAKE_A_SECRET: &str = "openssl rand -base64 32";
+const A_SECRET: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
 /// The file with its commented-out settings switched on.
 fn uncommented() -> String {
     let setting =
         |line: &str| COMMENTED_OUT.iter().any(|key| line.starts_with(&format!("# {} = ", leaf(key))));
-    SHIPPED.lines().map(|line| if setting(line) { &line[2..] } else { line }).collect::<Vec<_>>().join("\n")
+    let lines = SHIPPED.lines().map(|line| if setting(line) { &line[2..] } else { line });
+    lines.collect::<Vec<_>>().join("\n").replace(HOW_TO_MAKE_A_SECRET, A_SECRET)
 }
 
 fn leaf(key: &str) -> &str {
@@ -102,7 +108,14 @@ fn the_commented_out_settings_work_once_they_are_switched_on() {
     let config: Config = toml::from_str(&uncommented()).unwrap();
     config.validate().unwrap();
     assert_eq!((config.storage.partitions, config.likes.shards), (Some(2), Some(16)));
-    assert_eq!(config.auth.keys.len(), 1);
+    assert_eq!((config.auth.keys.len(), config.auth.token_secrets.len()), (1, 1));
+}
+
+#[test]
+fn the_shipped_file_holds_no_secret_that_works() {
+    let example = uncommented().replace(A_SECRET, HOW_TO_MAKE_A_SECRET);
+    let refused = toml::from_str::<Config>(&example).unwrap_err();
+    assert!(refused.message().contains("must be base64 of 32 to 1024 bytes"), "{refused}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 
 use super::lines::{Bounds, Lines, Stop, Taken, What};
 use crate::http::App;
+use crate::http::auth::policy::Feature;
 use crate::http::auth::{Permit, Write};
 use crate::http::body::object_in;
 use crate::http::fields::text;
@@ -87,7 +88,7 @@ struct BulkProblem<'a> {
             description = "a stream; each line is of this shape, or a problem with its `line`"),
         crate::http::openapi::Rejections, crate::http::openapi::Refusals))]
 pub(in crate::http) async fn likes(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -102,7 +103,7 @@ pub(in crate::http) async fn likes(
     let outcomes = Lines::new(body, bounds, app.draining.clone())
         .stream()
         .ready_chunks(run)
-        .then(move |lines| submit(app.clone(), lines))
+        .then(move |lines| submit(app.clone(), permit.clone(), lines))
         .buffered(runs)
         .map(move |outcomes| {
             let _until_the_stream_ends = &place;
@@ -113,12 +114,16 @@ pub(in crate::http) async fn likes(
 }
 
 /// Puts lines on their way, one run after another; their outcomes come later, several runs at a time.
-async fn submit(app: App, lines: Vec<Taken>) -> impl Future<Output = Bytes> + Send + 'static {
+async fn submit(
+    app: App,
+    permit: Permit<Write>,
+    lines: Vec<Taken>,
+) -> impl Future<Output = Bytes> + Send + 'static {
     let mut wanted = Vec::with_capacity(lines.len());
     let read: Vec<(u64, Result<usize, Problem>)> = lines
         .into_iter()
         .map(|taken| {
-            let place = read(&app, taken.what).map(|one| {
+            let place = read(&app, &permit, taken.what).map(|one| {
                 wanted.push(one);
                 wanted.len() - 1
             });
@@ -143,9 +148,17 @@ async fn submit(app: App, lines: Vec<Taken>) -> impl Future<Output = Bytes> + Se
     }
 }
 
-fn read(app: &App, what: What) -> Result<Wanted, Problem> {
+fn read(app: &App, permit: &Permit<Write>, what: What) -> Result<Wanted, Problem> {
     match what {
-        What::Line(line) => parse(app, &line),
+        What::Line(line) => {
+            let wanted = parse(app, &line)?;
+            if let Some(user) = permit.user() {
+                user.is_still_there(app.clock.now_ms())?;
+                user.is(wanted.user.as_str(), Some("user"))?;
+                user.reaches(Feature::Likes, wanted.item.as_str())?;
+            }
+            Ok(wanted)
+        }
         What::TooLong => {
             let detail = format!("a line has at most {} bytes", app.limits.max_line_bytes);
             Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "line_too_long", detail))

@@ -40,7 +40,7 @@ pub(in crate::http) struct QueryBody<'a> {
     responses((status = 200, body = TotalsAnswer, description = "the totals, in the order of the question"),
         crate::http::openapi::Rejections, crate::http::openapi::Refusals, crate::http::openapi::BodyRejections))]
 pub(in crate::http) async fn query(
-    _permit: Permit<Read>,
+    permit: Permit<Read>,
     State(app): State<App>,
     body: Body,
 ) -> Result<Json<TotalsAnswer>, Problem> {
@@ -65,5 +65,5 @@ pub(in crate::http) async fn query(
             Some(user.ok_or_else(|| invalid_user(&app).of_field("user"))?)
         }
     };
-    feed(&app, &items, user, flag(INVALID, "exact", query.exact)?).await
+    feed(&app, &permit, &items, user, flag(INVALID, "exact", query.exact)?).await
 }

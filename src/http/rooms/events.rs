@@ -15,6 +15,7 @@ use hyper::body::Frame;
 use super::{listener, room};
 use crate::http::App;
 use crate::http::auth::{Key, Read};
+use crate::http::ending::for_as_long;
 use crate::http::openapi::{Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -44,13 +45,13 @@ pub(in crate::http) async fn events(
     let (wishes, asked) = listener(&query, false)?;
     // A browser that comes back says where it left off by itself.
     let last = headers.get("last-event-id").map(where_it_left_off);
-    let membership = app.rooms.connect(&room, None, wishes, key.0.as_deref(), last.or(asked)).await;
+    let membership = app.rooms.connect(&room, None, wishes, key.name.as_deref(), last.or(asked)).await;
     let membership = membership.map_err(|denied| app.denied(denied))?;
     // When the stream breaks, each reader comes back at a time of its own.
     let retry = format!("retry: {}\n\n", app.rooms.retry_ms(membership.link.id.0));
     let stream = Events { membership, waiting: VecDeque::from([Bytes::from(retry)]), ended: None };
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::new(stream)).into_response())
+    Ok((headers, for_as_long(Body::new(stream), key.permit.lives(&app))).into_response())
 }
 
 /// A browser that is told 400 never comes back; what is no position is one that cannot be gone on from.

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::{Room, SeedRoom, user};
 use crate::http::App;
+use crate::http::auth::policy::Feature;
 use crate::http::auth::{Permit, Read, Write};
 use crate::http::body::Body;
 use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
@@ -96,12 +97,12 @@ pub(in crate::http) struct MemberView {
     responses((status = 200, body = MemberAnswer, description = "the user is online"),
         Rejections, TooMany, Refusals, BodyRejections))]
 pub(in crate::http) async fn join(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     Room(room): Room,
     body: Body,
 ) -> Result<Json<MemberAnswer>, Problem> {
-    join_room(&app, room, &body).await
+    join_room(&app, &permit, room, &body).await
 }
 
 /// Join a room, as the seed has it.
@@ -111,12 +112,12 @@ pub(in crate::http) async fn join(
     responses((status = 200, body = MemberAnswer, description = "the user is online"),
         Rejections, TooMany, Refusals, BodyRejections))]
 pub(in crate::http) async fn seed_join(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     SeedRoom(room): SeedRoom,
     body: Body,
 ) -> Result<Json<MemberAnswer>, Problem> {
-    join_room(&app, room, &body).await
+    join_room(&app, &permit, room, &body).await
 }
 
 /// Leave a room: ends the session. The user's sockets stay, unless `all=true`. Idempotent.
@@ -127,13 +128,13 @@ pub(in crate::http) async fn seed_join(
     responses((status = 200, body = MemberAnswer, description = "the session is over"),
         Rejections, Refusals, BodyRejections))]
 pub(in crate::http) async fn leave(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     Room(room): Room,
     uri: Uri,
     body: Body,
 ) -> Result<Json<MemberAnswer>, Problem> {
-    leave_room(&app, room, &uri, &body).await
+    leave_room(&app, &permit, room, &uri, &body).await
 }
 
 /// Leave a room, as the seed has it.
@@ -144,13 +145,13 @@ pub(in crate::http) async fn leave(
     responses((status = 200, body = MemberAnswer, description = "the session is over"),
         Rejections, Refusals, BodyRejections))]
 pub(in crate::http) async fn seed_leave(
-    _permit: Permit<Write>,
+    permit: Permit<Write>,
     State(app): State<App>,
     SeedRoom(room): SeedRoom,
     uri: Uri,
     body: Body,
 ) -> Result<Json<MemberAnswer>, Problem> {
-    leave_room(&app, room, &uri, &body).await
+    leave_room(&app, &permit, room, &uri, &body).await
 }
 
 /// Who is in a room. One that nobody is in is empty, and nothing is made.
@@ -171,20 +172,30 @@ pub(in crate::http) async fn look(
     Ok(Json(RoomAnswer { room: room.as_str().to_owned(), online, connections, members }))
 }
 
-async fn join_room(app: &App, room: RoomName, body: &Body) -> Result<Json<MemberAnswer>, Problem> {
+async fn join_room(
+    app: &App,
+    permit: &Permit<Write>,
+    room: RoomName,
+    body: &Body,
+) -> Result<Json<MemberAnswer>, Problem> {
     let (user, meta) = MemberBody::parse(body, app)?;
+    permit.is(user.as_str(), "user")?;
+    permit.reaches(Feature::Rooms, room.as_str())?;
     let joined = app.rooms.join(&room, user.clone(), meta).await;
     Ok(member(&room, &user, joined.map_err(|denied| app.denied(denied))?))
 }
 
 async fn leave_room(
     app: &App,
+    permit: &Permit<Write>,
     room: RoomName,
     uri: &Uri,
     body: &Body,
 ) -> Result<Json<MemberAnswer>, Problem> {
     let all = Query::parse(uri.query())?.flag("all")?;
     let (user, _) = MemberBody::parse(body, app)?;
+    permit.is(user.as_str(), "user")?;
+    permit.reaches(Feature::Rooms, room.as_str())?;
     let left = app.rooms.leave(&room, user.clone(), all).await;
     Ok(member(&room, &user, left.map_err(|denied| app.denied(denied))?))
 }

@@ -11,12 +11,13 @@ use utoipa::ToSchema;
 
 use super::{Room, SeedRoom, user};
 use crate::http::App;
+use crate::http::auth::policy::Feature;
 use crate::http::auth::{Key, Write};
 use crate::http::body::Body;
 use crate::http::openapi::{BodyRejections, Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::schema;
-use crate::rooms::types::{self, Message, RoomName, even_null, is_message_id};
+use crate::rooms::types::{self, Message, RoomName, UserId, even_null, is_message_id};
 
 /// A message. Instead of `text` it may have `data`, any JSON of at most `rooms.max_message_bytes`. Other fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -99,7 +100,7 @@ pub(in crate::http) async fn send(
     Room(room): Room,
     body: Body,
 ) -> Result<Json<SentAnswer>, Problem> {
-    say(&app, &room, &body, key.0.as_deref()).await
+    say(&app, &room, &body, &key).await
 }
 
 /// Say something, as the seed has it.
@@ -114,17 +115,15 @@ pub(in crate::http) async fn seed_send(
     SeedRoom(room): SeedRoom,
     body: Body,
 ) -> Result<Json<SentAnswer>, Problem> {
-    say(&app, &room, &body, key.0.as_deref()).await
+    say(&app, &room, &body, &key).await
 }
 
-async fn say(
-    app: &App,
-    room: &RoomName,
-    body: &Body,
-    key: Option<&str>,
-) -> Result<Json<SentAnswer>, Problem> {
+async fn say(app: &App, room: &RoomName, body: &Body, key: &Key<Write>) -> Result<Json<SentAnswer>, Problem> {
     let message = MessageBody::parse(body, app)?;
-    let sent = app.rooms.say(room, message, key).await.map_err(|denied| app.denied(denied))?;
+    key.permit.is(message.user.as_ref().map_or("", UserId::as_str), "user")?;
+    key.permit.reaches(Feature::Rooms, room.as_str())?;
+    let sent =
+        app.rooms.say(room, message, key.name.as_deref()).await.map_err(|denied| app.denied(denied))?;
     Ok(Json(SentAnswer {
         room: room.as_str().to_owned(),
         online: sent.online,

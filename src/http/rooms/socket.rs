@@ -8,6 +8,7 @@ use tungstenite::handshake::derive_accept_key;
 
 use super::{listener, room, user};
 use crate::http::App;
+use crate::http::auth::user::EndUser;
 use crate::http::auth::{Key, Write};
 use crate::http::openapi::{Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
@@ -42,18 +43,30 @@ pub(in crate::http) async fn socket(
     if !asks_for_websocket(&headers) {
         return Ok(expected_ws());
     }
+    app.origins.check(&headers)?;
     let Some(nonce) = headers.get(header::SEC_WEBSOCKET_KEY).filter(|nonce| nonce.len() == 24) else {
         let detail = "a WebSocket handshake has a Sec-WebSocket-Key of 16 bytes in base64";
         return Err(Problem::bad_request("invalid_handshake", detail));
     };
     let accept = HeaderValue::from_str(&derive_accept_key(nonce.as_bytes()));
     let Ok(accept) = accept else { return Ok(expected_ws()) };
-    let user = query.one("user")?.map(|text| user(text, &app)).transpose()?;
+    let permit = &key.permit;
+    // An end user speaks in its own name, and never in none.
+    let member = query.one("user")?.or(permit.user().map(EndUser::name));
+    let member = member.map(|text| user(text, &app)).transpose()?;
+    member.iter().try_for_each(|member| permit.is(member.as_str(), "user"))?;
     let (wishes, since) = listener(&query, true)?;
-    let membership = app.rooms.connect(&room, user, wishes, key.0.as_deref(), since).await;
+    let membership = app.rooms.connect(&room, member, wishes, key.name.as_deref(), since).await;
     let membership = membership.map_err(|denied| app.denied(denied))?;
-    let takeover: Takeover =
-        Box::new(move |stream, already_read| Box::pin(Socket::new(membership, stream, &already_read).run()));
+    let takeover: Takeover = match permit.lives(&app) {
+        None => Box::new(move |stream, read| Box::pin(Socket::new(membership, stream, &read).run())),
+        Some(life) => Box::new(move |stream, read| {
+            Box::pin(async move {
+                // It comes back with a new token and goes on where it was.
+                let _ended = tokio::time::timeout(life, Socket::new(membership, stream, &read).run()).await;
+            })
+        }),
+    };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let switch = [
