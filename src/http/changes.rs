@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{Permit, Write};
+use super::auth::{Admin, Permit, Write};
 use super::body::Body;
 use super::fields::{flag, whole};
 use super::path::{request, workshop};
@@ -138,6 +138,15 @@ pub(super) async fn confirm(
         super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn cancel(
     _permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<ChangeAnswer>, Problem> {
+    change(&app, &uri, Change::Cancel).await
+}
+
+/// The same, asked for by an operator: on the page every action takes the scope `admin`.
+pub(super) async fn cancel_as_operator(
+    _permit: Permit<Admin>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ChangeAnswer>, Problem> {

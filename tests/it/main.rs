@@ -11,6 +11,7 @@ mod booking_rules;
 mod bulk;
 mod client;
 mod clock;
+mod console;
 mod counter_cases;
 mod counters;
 mod data_dir;

@@ -33,6 +33,8 @@ pub struct Server {
     /// Mounts `POST /noop/...`: parses and answers like a like or a reservation and decides nothing, so that a
     /// measurement can tell the cost of HTTP from the cost of deciding.
     pub noop_routes: bool,
+    /// Viewers of the operator's page at once; one snapshot a second serves them all. 1 to 1,000.
+    pub max_console_viewers: usize,
 }
 
 impl Default for Server {
@@ -49,6 +51,7 @@ impl Default for Server {
             worker_threads: None,
             retry_after_s: 1,
             noop_routes: false,
+            max_console_viewers: 16,
         }
     }
 }
@@ -66,5 +69,6 @@ impl Server {
         ("worker_threads", whole(1, 1_024)),
         ("retry_after_s", whole(1, 3_600)),
         ("noop_routes", Rule::Switch),
+        ("max_console_viewers", whole(1, 1_000)),
     ];
 }
