@@ -21,8 +21,8 @@ use super::console::Console;
 use super::observe::{ObserveLayer, Routes};
 use super::problem::Problem;
 use super::{
-    batch, bookings, changes, console, counters, deleted, events, health, history, likers, likes, live_totals,
-    noop, openapi, path, people, reservations, rooms, sets, usage, workshops,
+    batch, bookings, changes, console, counters, deleted, events, health, history, likers, likes,
+    live_totals, noop, openapi, path, people, reservations, rooms, sets, usage, workshops,
 };
 use crate::admin::backup::Backups;
 use crate::config::{Config, Namespaces};

@@ -183,7 +183,8 @@ impl Shards {
         partition: u32,
         wanted: &Arc<[Wanted]>,
     ) -> Result<Answer<Vec<bool>>, Refusal> {
-        let answer = self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })?;
+        let answer =
+            self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })?;
         wanted.iter().for_each(|wanted| self.note(wanted.shard));
         Ok(answer)
     }

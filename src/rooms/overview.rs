@@ -34,7 +34,8 @@ impl Rooms {
     /// An overview with at most `limit` rooms in it. Wakes none and keeps none awake: a room that sleeps is looked at as
     /// it lies, one that is awake is asked, which does not stir it.
     pub async fn overview(&self, limit: usize) -> Overview {
-        let mut all: Vec<_> = self.all().into_iter().map(|room| (room.peek(|_| ()).is_some(), room)).collect();
+        let mut all: Vec<_> =
+            self.all().into_iter().map(|room| (room.peek(|_| ()).is_some(), room)).collect();
         let asleep = all.iter().filter(|(asleep, _)| *asleep).count();
         let awake = all.len() - asleep;
         let by_rank = |one: &(bool, Arc<Room>), other: &(bool, Arc<Room>)| {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { inChromium, violations } from './browser.mjs';
-import { asked, fill, HOSTILE } from './service.mjs';
+import { asked, fill, HOSTILE, trickle } from './service.mjs';
 
 const { values: given } = parseArgs({
   options: Object.fromEntries(['public', 'admin', 'keyed-public', 'keyed-admin', 'shots'].map((name) => [name, { type: 'string' }])),
@@ -210,6 +210,8 @@ await inChromium(async (open_) => {
   onlyItself(wide.heard, given.admin);
   await keys(open_);
   console.log('ok: a wrong key is refused, a reader looks, an operator acts');
+  const end = trickle(service);
+  await wide.page.waitForTimeout(20_000);
   for (const theme of ['light', 'dark']) {
     const { page, heard } = await open_({ theme, bypassCSP: true });
     await page.goto(open);
@@ -229,6 +231,7 @@ await inChromium(async (open_) => {
     assert.deepEqual(heard.complaints, []);
     console.log(`ok: nothing serious for axe, ${theme}`);
   }
+  end();
   const phone = await open_({ width: 360, height: 740 });
   await phone.page.goto(open);
   await isLive(phone.page);

@@ -34,3 +34,19 @@ export async function fill(service) {
   await ask('POST', '/rooms/lobby/join', { user: 'bob' });
   await ask('POST', '/rooms/studio/join', { user: 'eve' });
 }
+
+/** Goes on liking and reserving, a little of each, until it is told to end: so that charts have something to show. */
+export function trickle(service) {
+  let turn = 0;
+  const timer = setInterval(() => {
+    turn += 1;
+    const busy = 1 + Math.round(3 + 3 * Math.sin(turn / 9));
+    for (let one = 0; one < busy; one += 1) {
+      const item = ['post-1', 'post-1', 'post-2', 'video-7'][(turn + one) % 4];
+      asked(service, 'PUT', `/likes/${item}/users/visitor-${turn % 400}-${one}`).catch(() => {});
+    }
+    if (turn % 6 === 0) asked(service, 'POST', '/workshops/choir/reservations', { requestId: `visitor-${turn}`, seats: 1 }).catch(() => {});
+    if (turn % 4 === 0) asked(service, 'POST', '/rooms/lobby/send', { user: 'ada', text: 'hello' }).catch(() => {});
+  }, 100);
+  return () => clearInterval(timer);
+}

@@ -42,7 +42,7 @@ pub(super) async fn index() -> Response {
 
 pub(super) async fn file(Path(name): Path<String>) -> Result<Response, Problem> {
     let file = FILES.iter().find(|(known, ..)| *known == name);
-    let (_, kind, text) = file.ok_or_else(Problem::not_found)?;
+    let &(_, kind, text) = file.ok_or_else(Problem::not_found)?;
     Ok(answer(kind, text))
 }
 

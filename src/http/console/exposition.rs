@@ -47,11 +47,10 @@ mod tests {
                     b_total{route=\"/likes/{item}/users/{user}\",method=\"GET\",status=\"200\"} 12\n\
                     c_bucket{partition=\"3\",le=\"+Inf\"} 1.5\nbroken\n";
         let found: Vec<_> = samples(text).collect();
-        assert_eq!(found.iter().map(|sample| (sample.name, sample.value)).collect::<Vec<_>>(), [
-            ("a_total", 7.0),
-            ("b_total", 12.0),
-            ("c_bucket", 1.5)
-        ]);
+        assert_eq!(
+            found.iter().map(|sample| (sample.name, sample.value)).collect::<Vec<_>>(),
+            [("a_total", 7.0), ("b_total", 12.0), ("c_bucket", 1.5)]
+        );
         assert_eq!(found[0].label("route"), None);
         assert_eq!(found[1].label("route"), Some("/likes/{item}/users/{user}"));
         assert_eq!((found[1].label("method"), found[1].label("status")), (Some("GET"), Some("200")));

@@ -10,8 +10,8 @@ use tracing_appender::non_blocking::ErrorCounter;
 use super::rates::{Readings, quantile, tenths};
 use super::reading::{Calls, Reading};
 use super::snapshot::{
-    Backup, Decisions, Item, NamespaceUse, Now, Partition, Rollup, Room, Rooms, Series, Shard, Snapshot, Stored, Top,
-    Workshops,
+    Backup, Decisions, Item, NamespaceUse, Now, Partition, Rollup, Room, Rooms, Series, Shard, Snapshot,
+    Stored, Top, Workshops,
 };
 use crate::http::App;
 use crate::http::workshops::WorkshopAnswer;
@@ -166,12 +166,14 @@ impl Gatherer {
             let commands = |reading: &Reading| reading.partitions.get(index).map_or(0.0, |of| of.commands);
             let commands_per_s = self.readings.per_second(commands);
             ring.push(commands_per_s);
-            let span = self.readings.span().and_then(|(before, now)| {
-                Some((before.partitions.get(index)?, now.partitions.get(index)?))
-            });
+            let span = self
+                .readings
+                .span()
+                .and_then(|(before, now)| Some((before.partitions.get(index)?, now.partitions.get(index)?)));
             let commit = |part| {
                 let (before, now) = span?;
-                quantile(&before.commits, &now.commits, part).map(|seconds| (seconds * 100_000.0).round() / 100.0)
+                quantile(&before.commits, &now.commits, part)
+                    .map(|seconds| (seconds * 100_000.0).round() / 100.0)
             };
             let batch_size = span.and_then(|(before, now)| {
                 let batches = now.batches - before.batches;
@@ -201,7 +203,8 @@ impl Gatherer {
         let as_of = app.summary.as_of_ms();
         let run_ms = self.readings.span().and_then(|(before, now)| {
             let runs = now.rollup.runs - before.rollup.runs;
-            (runs > 0.0).then(|| tenths((now.rollup.run_seconds - before.rollup.run_seconds) / runs * 1_000.0))
+            (runs > 0.0)
+                .then(|| tenths((now.rollup.run_seconds - before.rollup.run_seconds) / runs * 1_000.0))
         });
         Rollup {
             as_of,

@@ -26,7 +26,7 @@ use crate::http::problem::Problem;
 /// What the page sends along with everything it asks.
 const FROM_THE_PAGE: &str = "x-headcount-console";
 
-pub(in crate::http) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     if app.keys.is_empty()
         && let Err(problem) = check(request.method(), request.headers())
     {
@@ -43,11 +43,13 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
     if !is_here(host) {
-        let detail = "without keys, the admin listener answers under an address or localhost, and under no other name";
+        let detail =
+            "without keys, the admin listener answers under an address or localhost, and under no other name";
         return Err(Problem::new(StatusCode::FORBIDDEN, "foreign_host", detail));
     }
     let site = text("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site));
-    let origin = text("origin").is_none_or(|origin| origin.split_once("://").is_some_and(|(_, of)| of == host));
+    let origin =
+        text("origin").is_none_or(|origin| origin.split_once("://").is_some_and(|(_, of)| of == host));
     if !site || !origin {
         let detail = "another page sent this; without keys, only the operator's page may";
         return Err(Problem::new(StatusCode::FORBIDDEN, "foreign_page", detail));
@@ -86,12 +88,20 @@ mod tests {
 
     #[test]
     fn a_host_is_an_address_or_localhost() {
-        for here in ["127.0.0.1:8788", "127.0.0.1", "[::1]:8788", "[::1]", "localhost:1", "LocalHost", "10.0.0.7:80"] {
+        for here in
+            ["127.0.0.1:8788", "127.0.0.1", "[::1]:8788", "[::1]", "localhost:1", "LocalHost", "10.0.0.7:80"]
+        {
             assert!(is_here(here), "{here}");
         }
-        for foreign in
-            ["", "evil.example", "evil.example:8788", "127.0.0.1.evil.example", "localhost.evil.example:8788", "[evil]", "::"]
-        {
+        for foreign in [
+            "",
+            "evil.example",
+            "evil.example:8788",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:8788",
+            "[evil]",
+            "::",
+        ] {
             assert!(!is_here(foreign), "{foreign}");
         }
     }
@@ -114,7 +124,10 @@ mod tests {
             ("sec-fetch-site", "same-site"),
         ] {
             assert!(refused(Method::GET, &[here, foreign]), "{foreign:?}");
-            assert!(refused(Method::POST, &[here, foreign, ("content-type", "application/json")]), "{foreign:?}");
+            assert!(
+                refused(Method::POST, &[here, foreign, ("content-type", "application/json")]),
+                "{foreign:?}"
+            );
         }
         assert!(refused(Method::GET, &[("host", "evil.example:8788"), ("sec-fetch-site", "same-origin")]));
     }

@@ -12,7 +12,7 @@
 mod assets;
 mod exposition;
 mod gather;
-pub(super) mod guard;
+mod guard;
 mod live;
 mod rates;
 mod reading;
@@ -59,7 +59,12 @@ struct Inner {
 impl Console {
     /// Of a service that listens at these addresses, public and admin. Nobody looks yet.
     #[must_use]
-    pub fn new(config: &Config, manifest: &Manifest, since_ms: i64, listening: (SocketAddr, SocketAddr)) -> Self {
+    pub fn new(
+        config: &Config,
+        manifest: &Manifest,
+        since_ms: i64,
+        listening: (SocketAddr, SocketAddr),
+    ) -> Self {
         let max_viewers = config.server.max_console_viewers;
         Self(Arc::new(Inner {
             facts: snapshot::Instance::of(config, manifest, since_ms, listening),
@@ -114,6 +119,9 @@ fn api(namespaces: &Namespaces) -> Router<App> {
             .route("/workshops/{workshop}/recent", get(recent::recent))
             .route("/workshops/{workshop}/reservations", get(bookings::list))
             .route("/workshops/{workshop}/reservations/{requestId}", get(bookings::show))
-            .route("/workshops/{workshop}/reservations/{requestId}/cancel", post(changes::cancel_as_operator)),
+            .route(
+                "/workshops/{workshop}/reservations/{requestId}/cancel",
+                post(changes::cancel_as_operator),
+            ),
     }
 }

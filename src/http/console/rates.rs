@@ -41,8 +41,12 @@ impl Readings {
 /// bucket by its place there; of the last bucket, where it begins. `None` if nothing came.
 pub(super) fn quantile(before: &Histogram, now: &Histogram, part: f64) -> Option<f64> {
     let since = |index: usize| before.buckets.get(index).map_or(0.0, |(_, count)| *count);
-    let grown: Vec<(f64, f64)> =
-        now.buckets.iter().enumerate().map(|(index, (bound, count))| (*bound, count - since(index))).collect();
+    let grown: Vec<(f64, f64)> = now
+        .buckets
+        .iter()
+        .enumerate()
+        .map(|(index, (bound, count))| (*bound, count - since(index)))
+        .collect();
     let all = grown.last().map(|(_, count)| *count).filter(|count| *count > 0.0)?;
     let wanted = part * all;
     let (mut below, mut counted) = (0.0, 0.0);
@@ -84,7 +88,8 @@ mod tests {
     #[test]
     fn a_rate_needs_two_readings() {
         let mut readings = Readings::default();
-        let reading = |likes: u32| Reading::of(&format!("headcount_likes_total{{outcome=\"liked\"}} {likes}\n"), 1);
+        let reading =
+            |likes: u32| Reading::of(&format!("headcount_likes_total{{outcome=\"liked\"}} {likes}\n"), 1);
         readings.push(reading(1));
         assert_eq!(readings.per_second(|reading| reading.likes), None);
         assert!(readings.span().is_none());

@@ -179,7 +179,8 @@ impl Partition {
             "headcount_batch_commands_count" => self.batches = value,
             "headcount_batch_commands_sum" => self.commands = value,
             "headcount_commit_seconds_bucket" => {
-                let bound = sample.label("le").map_or(f64::INFINITY, |le| le.parse().unwrap_or(f64::INFINITY));
+                let bound =
+                    sample.label("le").map_or(f64::INFINITY, |le| le.parse().unwrap_or(f64::INFINITY));
                 self.commits.buckets.push((bound, value));
             }
             _ => {}

@@ -45,9 +45,12 @@ pub(super) fn in_force(config: &Config, manifest: &Manifest) -> Vec<Setting> {
         flatten("", &in_force, Some(&shipped), &mut settings);
     }
     // `[faults]` is for tests, and shown where one is set.
-    settings.retain(|setting| setting.key != "auth.keys" && !(setting.is_default && setting.key.starts_with("faults.")));
+    settings.retain(|setting| {
+        setting.key != "auth.keys" && !(setting.is_default && setting.key.starts_with("faults."))
+    });
     settings.extend(keys.iter().map(|key| {
-        let scopes: Vec<String> = key.scopes.iter().map(|scope| format!("{scope:?}").to_ascii_lowercase()).collect();
+        let scopes: Vec<String> =
+            key.scopes.iter().map(|scope| format!("{scope:?}").to_ascii_lowercase()).collect();
         Setting { key: format!("auth.keys: {}", key.name), value: scopes.join(", "), is_default: false }
     }));
     settings

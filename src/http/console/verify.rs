@@ -49,9 +49,13 @@ struct FindingAnswer {
 
 /// Answers when the audit has ended, which takes as long as reading everything does. It goes on if nobody waits for it any
 /// more; until then there is no second one.
-pub(super) async fn run(_permit: Permit<Admin>, State(app): State<App>) -> Result<Json<VerifyAnswer>, Problem> {
+pub(super) async fn run(
+    _permit: Permit<Admin>,
+    State(app): State<App>,
+) -> Result<Json<VerifyAnswer>, Problem> {
     let turn = app.console.0.auditing.clone().try_acquire_owned();
-    let turn = turn.map_err(|_| Problem::conflict("verify_running", "an audit is running; wait for its end"))?;
+    let turn =
+        turn.map_err(|_| Problem::conflict("verify_running", "an audit is running; wait for its end"))?;
     let data_dir = app.console.0.data_dir.clone();
     let (report, reported) = oneshot::channel();
     // A thread of its own and none of the runtime's: that would keep the process from ending until the audit has.
@@ -88,7 +92,11 @@ impl VerifyAnswer {
             messages: report.messages,
             wrong,
             findings: findings
-                .map(|finding| FindingAnswer { partition: finding.partition, what: finding.what, why: finding.why })
+                .map(|finding| FindingAnswer {
+                    partition: finding.partition,
+                    what: finding.what,
+                    why: finding.why,
+                })
                 .collect(),
         }
     }

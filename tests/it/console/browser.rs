@@ -13,7 +13,8 @@ const LOCK: &str = include_str!("../../browser/package-lock.json");
 
 /// The scripts beside the packages that they need, installed at the first use and kept under `target/`.
 fn scripts() -> PathBuf {
-    let (from, place) = (Path::new(ROOT).join("tests/browser"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser"));
+    let (from, place) =
+        (Path::new(ROOT).join("tests/browser"), Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser"));
     std::fs::create_dir_all(&place).unwrap();
     for file in std::fs::read_dir(from).unwrap() {
         let file = file.unwrap();
@@ -24,7 +25,12 @@ fn scripts() -> PathBuf {
     let installed = place.join("installed.json");
     // Written last: an installation that was interrupted is made again.
     if std::fs::read_to_string(&installed).ok().as_deref() != Some(LOCK) {
-        run(Command::new("npm").current_dir(&place).args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
+        run(Command::new("npm").current_dir(&place).args([
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ]));
         std::fs::write(installed, LOCK).unwrap();
     }
     place

@@ -26,7 +26,10 @@ impl Live {
             request = request.header(*name, *value);
         }
         let response = client.request(request.body(Empty::<bytes::Bytes>::new()).unwrap()).await.unwrap();
-        assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &"text/event-stream".parse().unwrap()));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["content-type"]),
+            (200, &"text/event-stream".parse().unwrap())
+        );
         Self { response, text: String::new() }
     }
 

@@ -46,7 +46,8 @@ async fn the_page_is_in_the_binary_and_takes_nothing_from_elsewhere() {
     let service = Setup::new().start();
     let index = service.admin.get("/").await;
     assert_eq!((index.status, index.header("content-type")), (200, "text/html; charset=utf-8"));
-    let linked: Vec<&str> = index.text.split('"').filter(|text| text.starts_with("/console/assets/")).collect();
+    let linked: Vec<&str> =
+        index.text.split('"').filter(|text| text.starts_with("/console/assets/")).collect();
     assert!(linked.len() >= 4, "{linked:?}");
     let imported = |text: &str| -> Vec<String> {
         let names = text.split("from './").skip(1).map(|rest| rest.split('\'').next().unwrap().to_owned());
@@ -58,14 +59,20 @@ async fn the_page_is_in_the_binary_and_takes_nothing_from_elsewhere() {
         next += 1;
         let file = service.admin.get(&path).await;
         let kind = if path.ends_with(".css") { "text/css" } else { "text/javascript" };
-        assert_eq!((file.status, file.header("content-type")), (200, &*format!("{kind}; charset=utf-8")), "{path}");
+        assert_eq!(
+            (file.status, file.header("content-type")),
+            (200, &*format!("{kind}; charset=utf-8")),
+            "{path}"
+        );
         for more in imported(&file.text) {
             if !all.contains(&more) {
                 all.push(more);
             }
         }
         // In its own words nothing becomes markup or code, and no other host is named but the namespace of SVG.
-        for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+        for word in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+        {
             assert!(!file.text.contains(word), "{word} in {path}");
         }
         assert!(!file.text.replace("http://www.w3.org/2000/svg", "").contains("://"), "{path}");
@@ -74,8 +81,13 @@ async fn the_page_is_in_the_binary_and_takes_nothing_from_elsewhere() {
     for path in ["/", "/console/assets/main.js"] {
         let answer = service.admin.get(path).await;
         let policy = answer.header("content-security-policy");
-        for part in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"]
-        {
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "connect-src 'self'",
+            "frame-ancestors 'none'",
+        ] {
             assert!(policy.contains(part), "{part} in {policy}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");
@@ -104,9 +116,14 @@ async fn a_snapshot_has_every_part() {
     assert_eq!((&told["instance"]["shards"], &told["instance"]["partitions"]), (&json!(8), &json!(2)));
     assert_eq!(told["instance"]["public"], service.public);
     assert_eq!(told["viewers"], 1);
-    assert_eq!((told["shards"].as_array().unwrap().len(), told["partitions"].as_array().unwrap().len()), (8, 2));
+    assert_eq!(
+        (told["shards"].as_array().unwrap().len(), told["partitions"].as_array().unwrap().len()),
+        (8, 2)
+    );
     assert!(told["partitions"].as_array().unwrap().iter().all(|partition| partition["up"] == true));
-    let item = |name: &str| told["top"]["items"].as_array().unwrap().iter().find(|item| item["item"] == name).cloned();
+    let item = |name: &str| {
+        told["top"]["items"].as_array().unwrap().iter().find(|item| item["item"] == name).cloned()
+    };
     let post = item("post").unwrap();
     assert_eq!((&post["total"], &post["gained"]), (&json!(2), &json!(2)));
     assert_eq!(post["minutes"].as_array().unwrap().iter().filter_map(Value::as_i64).sum::<i64>(), 2);
@@ -117,7 +134,8 @@ async fn a_snapshot_has_every_part() {
     let room = &told["rooms"]["rooms"][0];
     assert_eq!((&room["room"], &room["online"], &room["awake"]), (&json!("lobby"), &json!(1), &json!(true)));
     let namespaces = told["namespaces"].as_array().unwrap();
-    let calls = |name: &str| namespaces.iter().find(|of| of["namespace"] == name).unwrap()["calls"].as_f64().unwrap();
+    let calls =
+        |name: &str| namespaces.iter().find(|of| of["namespace"] == name).unwrap()["calls"].as_f64().unwrap();
     assert!(calls("likes") >= 3.0 && calls("workshops") == 3.0 && calls("rooms") == 1.0, "{namespaces:?}");
     assert_eq!(told["rollup"]["drifted"], 0.0);
     assert!(told["rollup"]["ageMs"].as_i64().unwrap() < 60_000);
@@ -139,12 +157,16 @@ async fn a_viewer_is_told_of_a_like_and_of_a_decision_without_asking_again() {
         told["top"]["items"][0]["total"] == 1 && rates > 0.0 && line["requestId"] == "request-1"
     })
     .await;
-    let asked: f64 = live.next().await["shards"].as_array().unwrap().iter().map(|of| of["perS"].as_f64().unwrap()).sum();
+    let asked: f64 =
+        live.next().await["shards"].as_array().unwrap().iter().map(|of| of["perS"].as_f64().unwrap()).sum();
     assert_eq!(asked, 0.0, "a second later");
     // What it cost is not on the namespaces' bill.
     let before = service.admin.get("/usage").await.json;
     assert_eq!(service.admin.get("/console/api/workshops").await.status, 200);
-    assert_eq!(service.admin.get("/usage").await.json["workshops"]["requests"], before["workshops"]["requests"]);
+    assert_eq!(
+        service.admin.get("/usage").await.json["workshops"]["requests"],
+        before["workshops"]["requests"]
+    );
 }
 
 /// While nobody looks nothing is made, and the tail of the log holds nothing that somebody saw before.
@@ -173,14 +195,16 @@ async fn viewers_are_bounded() {
     let service = Setup::new().with("server.max_console_viewers", 2).start();
     let mut first = Live::open(&service, &[]).await;
     let second = Live::open(&service, &[]).await;
-    assert_eq!(first.next().await["viewers"], 2);
+    first.until("both are counted", |told| told["viewers"] == 2).await;
     for path in ["/console/live", "/console/snapshot"] {
         let third = service.admin.get(path).await;
         assert_eq!((third.status, third.error()), (503, "overloaded"), "{third:?}");
         assert!(third.json["detail"].as_str().unwrap().contains("server.max_console_viewers"));
     }
     drop(second);
-    eventually("a place gets free", || send(&service, "GET", "/console/snapshot", &[("host", "127.0.0.1")]).status == 200);
+    eventually("a place gets free", || {
+        send(&service, "GET", "/console/snapshot", &[("host", "127.0.0.1")]).status == 200
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,7 +214,13 @@ async fn with_keys_looking_takes_read_and_changing_takes_admin() {
     let (reader, operator) = (service.admin.with_key("reader"), service.admin.with_key("operator"));
     assert_eq!(service.admin.get("/").await.status, 200, "the page itself holds nothing");
     assert_eq!(service.admin.get("/console/assets/main.js").await.status, 200);
-    let reads = ["/console/snapshot", "/console/live", "/console/settings", "/console/api/workshops", "/console/api/rooms/lobby"];
+    let reads = [
+        "/console/snapshot",
+        "/console/live",
+        "/console/settings",
+        "/console/api/workshops",
+        "/console/api/rooms/lobby",
+    ];
     for path in reads {
         for wrong in [&service.admin, &service.admin.with_key("wrong")] {
             let answer = wrong.get(path).await;
@@ -243,7 +273,12 @@ fn without_keys_no_foreign_page_reads_or_changes_anything() {
         ("GET", "/console/live", &[host, ("sec-fetch-site", "cross-site")], "foreign_page"),
         ("GET", "/console/snapshot", &[foreign_name], "foreign_host"),
         ("GET", "/console/settings", &[], "foreign_host"),
-        ("POST", "/verify", &[foreign_name, ("origin", "http://evil.example:8788"), from_the_page], "foreign_host"),
+        (
+            "POST",
+            "/verify",
+            &[foreign_name, ("origin", "http://evil.example:8788"), from_the_page],
+            "foreign_host",
+        ),
         ("DELETE", "/console/api/workshops/workshop", &[host], "foreign_page"),
     ];
     for (method, path, headers, word) in refused {
@@ -251,8 +286,15 @@ fn without_keys_no_foreign_page_reads_or_changes_anything() {
         assert_eq!((answer.status, answer.error()), (403, word), "{method} {path} {headers:?}");
     }
     // A preflight is not answered with yes.
-    let preflight = status("OPTIONS", "/verify", &[host, ("origin", "http://evil.example"), ("access-control-request-method", "POST")]);
-    assert!(preflight.status >= 400 && preflight.header("access-control-allow-origin").is_empty(), "{preflight:?}");
+    let preflight = status(
+        "OPTIONS",
+        "/verify",
+        &[host, ("origin", "http://evil.example"), ("access-control-request-method", "POST")],
+    );
+    assert!(
+        preflight.status >= 400 && preflight.header("access-control-allow-origin").is_empty(),
+        "{preflight:?}"
+    );
     // Prometheus calls the service by whatever name it has.
     assert_eq!(status("GET", "/metrics", &[("host", "headcount.internal:8788")]).status, 200);
 }
@@ -287,7 +329,10 @@ async fn verify_tells_what_it_saw_and_what_is_wrong() {
     // Two at once: one of them waits for no audit.
     let (one, other) = tokio::join!(service.admin.post("/verify", "{}"), service.admin.post("/verify", "{}"));
     let statuses = [one.status, other.status];
-    assert!(statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)), "{statuses:?}");
+    assert!(
+        statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)),
+        "{statuses:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
