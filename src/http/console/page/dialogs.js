@@ -14,7 +14,10 @@ let fading;
 /** A word about what was done; read out, and gone after a while. */
 export function tell(text) {
   const toast = byId('toast');
-  say(toast, text);
+  // Beside an open drawer nothing is seen or read out: what is said has to be in it.
+  const place = document.querySelector('#drawer[open]') ?? document.body;
+  if (toast.parentNode !== place) place.append(toast);
+  requestAnimationFrame(() => say(toast, text));
   toast.classList.add('shown');
   clearTimeout(fading);
   fading = setTimeout(() => {

@@ -27,6 +27,7 @@ export function bytes(value) {
 
 export function ms(value) {
   if (!has(value)) return NONE;
+  if (value === 0) return '0 ms';
   if (value < 10) return `${value.toFixed(2)} ms`;
   if (value < 10_000) return `${whole.format(value)} ms`;
   return duration(value / 1000);

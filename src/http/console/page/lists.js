@@ -116,7 +116,7 @@ async function openRoom(name) {
     const list = el('dl', { class: 'facts' });
     facts(list, [['Online', count(room.online)], ['Connections', count(room.connections)]]);
     const rows = shown.map(({ user, meta }) => el('tr', {},
-      el('th', { scope: 'row', class: 'name' }, user), el('td', { class: 'mono' }, meta === undefined ? NONE : JSON.stringify(meta))));
+      el('th', { scope: 'row', class: 'name' }, user), el('td', { class: 'mono long' }, meta === undefined ? NONE : JSON.stringify(meta))));
     body.replaceChildren(list, el('h3', { id: 'members-h' }, 'Who is here'),
       el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': 'members-h' },
         el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'User'), el('th', { scope: 'col' }, 'Says about itself'))),

@@ -82,7 +82,7 @@ export function load({ shards: all, rollup }) {
   ]);
 }
 
-const PARTITION = [['partition', 'name'], ['load', 'spark-col'], ['batch', 'num'], ['p50', 'num'], ['p99', 'num'], ['mailbox', ''],
+const PARTITION = [['partition', ''], ['load', 'spark-col'], ['batch', 'num'], ['p50', 'num'], ['p99', 'num'], ['mailbox', ''],
   ['wal', 'num'], ['resident', 'num'], ['overloads', 'num'], ['expired', 'num'], ['failures', 'num']];
 
 export function partitions({ partitions: all }) {
@@ -195,7 +195,7 @@ export function about({ instance }) {
 export function settings(all) {
   const only = byId('only-changed');
   const draw = () => keyed(byId('setting-rows'), all.filter(({ isDefault }) => !only.checked || !isDefault), ({ key }) => key,
-    () => row([{ name: 'key', kind: 'mono' }, { name: 'value', kind: 'mono' }, { name: 'from' }]),
+    () => row([{ name: 'key', kind: 'mono' }, { name: 'value', kind: 'mono long' }, { name: 'from' }]),
     ({ parts }, { key, value, isDefault }) => {
       say(parts.key, key);
       say(parts.value, value);
