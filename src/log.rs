@@ -4,6 +4,7 @@
 //! The truth about decisions is in the store; the log is a view of it.
 
 pub mod decisions;
+pub mod tail;
 
 use std::io::{BufWriter, Write};
 

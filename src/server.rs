@@ -24,6 +24,7 @@ use crate::config::{Config, RoomHistory};
 use crate::data_dir::{self, DataDir};
 use crate::engine::Command;
 use crate::http::auth::Keys;
+use crate::http::console::Console;
 use crate::http::observe::Routes;
 use crate::http::origins::Origins;
 use crate::http::router::{self, App, Shared};
@@ -218,6 +219,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         clock,
         partitions: partitions.running.iter().map(up).collect(),
         draining: draining.clone(),
+        console: Console::new(config, manifest, usage.since_ms, (public.address, admin.address)),
         keys: Keys::from(&config.auth),
         origins: Origins::from(&config.server),
         limits: config.into(),

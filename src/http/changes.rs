@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{Permit, Write};
+use super::auth::{Admin, Permit, Write};
 use super::body::Body;
 use super::fields::{flag, whole};
 use super::path::{request, workshop};
@@ -69,9 +69,9 @@ pub(super) struct ChangeAnswer {
     expires_at: Option<i64>,
 }
 
-async fn change(
+async fn change<S>(
     app: &App,
-    permit: &Permit<Write>,
+    permit: &Permit<S>,
     uri: &Uri,
     change: Change,
 ) -> Result<Json<ChangeAnswer>, Problem> {
@@ -144,6 +144,15 @@ pub(super) async fn confirm(
         super::openapi::Rejections, super::openapi::Refusals))]
 pub(super) async fn cancel(
     permit: Permit<Write>,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<ChangeAnswer>, Problem> {
+    change(&app, &permit, &uri, Change::Cancel).await
+}
+
+/// The same, asked for by an operator: on the page every action takes the scope `admin`.
+pub(super) async fn cancel_as_operator(
+    permit: Permit<Admin>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ChangeAnswer>, Problem> {

@@ -64,7 +64,8 @@ pub(super) struct EventAnswer {
 }
 
 impl EventAnswer {
-    fn of(event: &Event) -> Self {
+    /// As in a workshop's log.
+    pub(super) fn of(event: &Event) -> Self {
         Self {
             seq: Some(event.seq),
             request_id: event.request.as_deref().map(str::to_owned),

@@ -5,7 +5,8 @@
 //! [`changes`] (what becomes of them), [`bookings`] (looking them up), [`sets`] (several workshops at once), [`workshops`],
 //! [`events`], [`live_totals`], [`history`], [`likers`] (who likes an item), [`people`] (what a person likes, and forgetting
 //! one) and [`rooms`]
-//! ask a feature and word its answer; [`web`] is what browsers load; [`ending`] ends streams with their tokens; [`usage`] tells what it cost; [`backup`] has all of it copied; [`problem`] words every error; [`takeover`]
+//! ask a feature and word its answer; [`web`] is what browsers load; [`ending`] ends streams with their tokens; [`usage`] tells
+//! what it cost; [`backup`] has all of it copied; [`console`] is the operator's page; [`problem`] words every error; [`takeover`]
 //! hands a connection on that leaves HTTP. [`observe`] counts what
 //! goes out; [`openapi`] and [`schema`] describe it all.
 
@@ -16,6 +17,7 @@ mod beyond;
 mod body;
 mod bookings;
 mod changes;
+pub mod console;
 mod counters;
 mod deleted;
 mod ending;

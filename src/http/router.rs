@@ -18,12 +18,13 @@ use utoipa_axum::routes;
 
 use super::auth::user::KeysAlone;
 use super::auth::{Keys, Permit, Read};
+use super::console::Console;
 use super::observe::{ObserveLayer, Routes};
 use super::origins::Origins;
 use super::problem::Problem;
 use super::{
-    backup, batch, bookings, changes, counters, deleted, events, health, history, likers, likes, live_totals,
-    noop, openapi, path, people, reservations, rooms, sets, usage, web, workshops,
+    batch, bookings, changes, console, counters, deleted, events, health, history, likers, likes,
+    live_totals, noop, openapi, path, people, reservations, rooms, sets, usage, web, workshops,
 };
 use crate::admin::backup::Backups;
 use crate::config::{Config, Namespaces};
@@ -83,6 +84,8 @@ pub struct Shared {
     pub stored: Measured,
     /// Copies of all of it.
     pub backups: Backups,
+    /// The operator's page.
+    pub console: Console,
     /// Metrics by route.
     pub routes: Routes,
     /// Where `/metrics` comes from.
@@ -296,7 +299,7 @@ pub fn admin(app: &App) -> Router {
         .route("/ready", get(health::ready))
         .route("/metrics", get(metrics))
         .route("/usage", get(usage::usage))
-        .route("/backup", axum::routing::post(backup::take));
+        .merge(console::routes(app));
     #[cfg(debug_assertions)]
     let router = match app.clock_control {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),

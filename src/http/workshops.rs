@@ -181,7 +181,7 @@ pub(super) struct WaitlistAnswer {
 }
 
 impl WorkshopAnswer {
-    fn of(name: &str, view: &View) -> Self {
+    pub(super) fn of(name: &str, view: &View) -> Self {
         let (workshop, rules) = (&view.workshop, &view.workshop.rules);
         Self {
             workshop: name.to_owned(),

@@ -1,6 +1,7 @@
 //! The handle to all shards: it finds the owner of a user and asks it, or asks everybody.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -33,15 +34,22 @@ pub struct SetLike {
 pub struct Shards {
     ports: Arc<[Box<dyn Port<Command>>]>,
     shards: u32,
+    asked: Arc<[Asked]>,
     /// `server.request_timeout_ms`: how long an answer is waited for.
     patience: Duration,
 }
+
+/// What a shard was asked since the start. A cache line each, so that threads which ask different shards do not meet.
+#[derive(Default)]
+#[repr(align(64))]
+struct Asked(AtomicU64);
 
 impl Shards {
     /// The shards `0..shards`, placed on the partitions behind `ports`.
     #[must_use]
     pub fn new(ports: Vec<Box<dyn Port<Command>>>, shards: u32, patience: Duration) -> Self {
-        Self { ports: ports.into(), shards, patience }
+        let asked = (0..shards).map(|_| Asked::default()).collect();
+        Self { ports: ports.into(), shards, asked, patience }
     }
 
     /// How many there are.
@@ -54,6 +62,18 @@ impl Shards {
     #[must_use]
     pub fn partitions(&self) -> u32 {
         u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many likes, unlikes, adds and questions about a user each shard was asked since the start, by shard number: its load.
+    #[must_use]
+    pub fn asked(&self) -> Vec<u64> {
+        self.asked.iter().map(|asked| asked.0.load(Ordering::Relaxed)).collect()
+    }
+
+    /// The partition that a shard lives on.
+    #[must_use]
+    pub fn partition_of(&self, shard: u32) -> u32 {
+        partition_of_shard(shard, self.partitions())
     }
 
     /// Likes (`true`) or unlikes an item. Idempotent; durable when it returns.
@@ -163,7 +183,10 @@ impl Shards {
         partition: u32,
         wanted: &Arc<[Wanted]>,
     ) -> Result<Answer<Vec<bool>>, Refusal> {
-        self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })
+        let answer =
+            self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })?;
+        wanted.iter().for_each(|wanted| self.note(wanted.shard));
+        Ok(answer)
     }
 
     /// Forgets ids of adds on a partition, `limit` at most; whether there may be more.
@@ -242,7 +265,14 @@ impl Shards {
         shard: u32,
         command: impl FnOnce(Reply<T>) -> Command,
     ) -> Result<Answer<T>, Refusal> {
+        self.note(shard);
         self.ask(partition_of_shard(shard, self.partitions()), ActorId(u64::from(shard)), command)
+    }
+
+    fn note(&self, shard: u32) {
+        if let Some(asked) = self.asked.get(shard as usize) {
+            asked.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn ask<T>(

@@ -11,6 +11,7 @@ use tracing_appender::non_blocking::NonBlocking;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
+use super::tail;
 use crate::config::LogFormat;
 
 /// What is said of a decision.
@@ -62,12 +63,15 @@ pub fn decided(decision: &Decision<'_>) {
         let line = line(decision, log.format);
         let _dropped_and_counted = log.writer.clone().write_all(line.as_bytes());
     }
+    if tail::is_watched() {
+        tail::keep(&line(decision, LogFormat::Json));
+    }
 }
 
-/// Whether anybody writes decisions down.
+/// Whether anybody writes decisions down, or looks at them.
 #[must_use]
 pub fn are_logged() -> bool {
-    LOG.get().is_some()
+    LOG.get().is_some() || tail::is_watched()
 }
 
 impl Happened {
@@ -75,6 +79,9 @@ impl Happened {
     pub fn log(&self) {
         if let Some(log) = LOG.get() {
             let _dropped_and_counted = log.writer.clone().write_all(self.line(log.format).as_bytes());
+        }
+        if tail::is_watched() {
+            tail::keep(&self.line(LogFormat::Json));
         }
     }
 

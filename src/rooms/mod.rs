@@ -8,7 +8,8 @@
 //! awake); [`registry`] (the handle that finds it), [`settings`] (its bounds), [`admission`] (who is let in),
 //! `senders` (who speaks too much over HTTP), [`alarms`] and `upkeep` (what happens in silence); [`socket`]
 //! (a WebSocket's own task), `wire` and `boundary` (its connection), `said` (what it says); [`recorder`]
-//! and [`records`] (durable history, on a partition); `forgetting` (a user is forgotten in every room).
+//! and [`records`] (durable history, on a partition); `forgetting` (a user is forgotten in every room);
+//! [`overview`] (all of them at a glance).
 //!
 //! Rooms run on the async runtime and keep presence in memory alone: after a restart nobody is a ghost.
 
@@ -24,6 +25,7 @@ pub mod frame;
 pub mod history;
 pub mod link;
 mod outgoing;
+pub mod overview;
 pub mod presence;
 pub mod rate;
 pub mod recorder;

@@ -12,6 +12,7 @@ mod bulk;
 mod cli;
 mod client;
 mod clock;
+mod console;
 mod cors;
 mod counter_cases;
 mod counters;

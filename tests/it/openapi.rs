@@ -91,7 +91,7 @@ pub fn python() -> &'static Path {
 }
 
 /// Runs a program to its end, which has to be a good one; what it printed.
-fn run(command: &mut Command) -> String {
+pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);

@@ -62,7 +62,9 @@ pub async fn ask(admin: SocketAddr, key: Option<&str>, dir: &Path) -> Result<Val
     let stream = TcpStream::connect(admin).await.map_err(|error| Error::NoService(admin, error))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);
-    let mut request = Request::post("/backup").header("host", admin.to_string());
+    let request = Request::post("/backup").header("host", admin.to_string());
+    // Without keys, the admin listener changes nothing for a request that a foreign page could make.
+    let mut request = request.header("content-type", "application/json");
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }

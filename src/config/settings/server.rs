@@ -38,6 +38,8 @@ pub struct Server {
     pub cors_origins: Vec<String>,
     /// Serves `GET /demo`, a page with like buttons.
     pub demo: bool,
+    /// Viewers of the operator's page at once; one snapshot a second serves them all. 1 to 1,000.
+    pub max_console_viewers: usize,
 }
 
 impl Default for Server {
@@ -56,6 +58,7 @@ impl Default for Server {
             noop_routes: false,
             cors_origins: Vec::new(),
             demo: false,
+            max_console_viewers: 16,
         }
     }
 }
@@ -75,5 +78,6 @@ impl Server {
         ("noop_routes", Rule::Switch),
         ("cors_origins", Rule::Origins { max: 100 }),
         ("demo", Rule::Switch),
+        ("max_console_viewers", whole(1, 1_000)),
     ];
 }
