@@ -237,7 +237,7 @@ fn print_manual() -> Result<(), Failure> {
     manual.render_description_section(&mut page)?;
     for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
         let manual = clap_mangen::Man::new(subcommand.clone());
-        writeln!(page, ".SH \"{} {}\"", "headcount", subcommand.get_name())?;
+        writeln!(page, ".SH \"headcount {}\"", subcommand.get_name())?;
         let mut section = Vec::new();
         manual.render_description_section(&mut section)?;
         manual.render_options_section(&mut section)?;
