@@ -266,7 +266,8 @@ fn without_keys_no_foreign_page_reads_or_changes_anything() {
     assert_eq!(status("POST", "/verify", &[host, json]).status, 200);
     // Others.
     let foreign_name = ("host", "evil.example:8788");
-    let refused: [(&str, &str, &[(&str, &str)], &str); 8] = [
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let refused: [(&str, &str, Headers, &str); 8] = [
         ("POST", "/verify", &[host], "foreign_page"),
         ("POST", "/backup", &[host, ("content-type", "text/plain")], "foreign_page"),
         ("POST", "/verify", &[host, ("origin", "http://evil.example"), json], "foreign_page"),
