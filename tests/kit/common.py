@@ -110,7 +110,8 @@ def start(*command, **options):
 def http(url, body=None, method=None, timeout=10):
     """Status and body; (0, why) without an answer."""
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, method=method or ("GET" if body is None else "POST"))
+    headers = {} if body is None else {"content-type": "application/json"}
+    request = urllib.request.Request(url, data, headers, method=method or ("GET" if body is None else "POST"))
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return answer.status, answer.read().decode()
