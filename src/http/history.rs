@@ -89,7 +89,7 @@ pub(super) struct RankedAnswer {
 /// An item's history, in buckets of a minute, an hour or a day (UTC). Rolled up: a like counts in the bucket in which
 /// the roll-up carried it. Without `from` and `to`: the last 60 minutes, 24 hours or 30 days. What is older than is
 /// kept (`rollup.history_minutes`, `…_hours`, `…_days`), and what has not begun, is left out.
-#[utoipa::path(get, path = "/likes/{item}/history", tag = "likes",
+#[utoipa::path(get, path = "/likes/{item}/history", operation_id = "item_history", tag = "likes",
     params(("item" = schema::Item, Path),
         ("step" = schema::Step, Query, description = "the length of a bucket"),
         ("from" = Option<schema::Time>, Query, description = "the first bucket is the one that this lies in"),

@@ -121,7 +121,7 @@ fn parse_cursor(text: &str, layout: (u32, u32)) -> Result<ItemKey, Problem> {
 
 /// Forget a person everywhere: its likes, its name behind reservations, its presence in rooms and its name on what it said
 /// there. Idempotent: again, it finds nothing.
-#[utoipa::path(delete, path = "/users/{user}", operation_id = "forget", tag = "people",
+#[utoipa::path(delete, path = "/users/{user}", operation_id = "forget_person", tag = "people",
     params(("user" = schema::Person, Path),
         ("policy" = schema::ForgetPolicy, Query, description = "what becomes of the likes")),
     responses((status = 200, body = ForgottenAnswer, description = "forgotten, or there was nothing"),

@@ -400,7 +400,7 @@ pub(super) struct StatusAnswer {
 }
 
 /// A workshop's state now. One that nobody has reserved in shows the defaults, and nothing is stored.
-#[utoipa::path(get, path = "/workshops/{workshop}/status", tag = "reservations",
+#[utoipa::path(get, path = "/workshops/{workshop}/status", operation_id = "workshop_status", tag = "reservations",
     params(("workshop" = schema::Workshop, Path)),
     responses((status = 200, body = StatusAnswer, description = "its state"),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]
