@@ -87,8 +87,9 @@ pub(super) struct BookingsAnswer {
     cursor: Option<String>,
 }
 
-/// A workshop's requests by id, a page at a time. A request that comes while pages are read never moves
-/// another one out of them.
+/// A workshop's requests by id, a page at a time.
+///
+/// A request that comes while pages are read never moves another one out of them.
 #[utoipa::path(get, path = "/workshops/{workshop}/reservations", operation_id = "list_reservations", tag = "reservations",
     params(("workshop" = schema::Workshop, Path),
         ("state" = Option<schema::BookingState>, Query, description = "those in this state"),

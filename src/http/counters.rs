@@ -104,8 +104,9 @@ pub(super) struct CounterAnswer {
     version: Option<u64>,
 }
 
-/// Add to a counter, which springs up at its first add. With a `requestId` it counts once: repeated, it gets the first
-/// answer.
+/// Add to a counter, which springs up at its first add.
+///
+/// With a `requestId` it counts once: repeated, it gets the first answer.
 #[utoipa::path(post, path = "/counters/{counter}", operation_id = "add_to_counter", tag = "counters",
     params(("counter" = schema::Counter, Path),
         ("exact" = Option<bool>, Query, description = "answer with the total, this add included")),

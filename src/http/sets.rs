@@ -237,8 +237,9 @@ impl SetAnswer {
     }
 }
 
-/// Take or hold seats of several workshops, all of them or none. The same `requestId` again gets the first answer and
-/// takes nothing.
+/// Take or hold seats of several workshops, all of them or none.
+///
+/// The same `requestId` again gets the first answer and takes nothing.
 #[utoipa::path(post, path = "/reservations", operation_id = "reserve_set", tag = "reservations",
     request_body = SetBody,
     responses(
