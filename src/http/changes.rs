@@ -61,7 +61,7 @@ pub(super) struct ChangeAnswer {
     /// Its seats.
     #[schema(minimum = 1)]
     seats: i64,
-    #[schema(schema_with = schema::state)]
+    #[schema(value_type = schema::BookingState)]
     state: &'static str,
     /// When its hold or offer ends; ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]

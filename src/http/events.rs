@@ -55,7 +55,7 @@ pub(super) struct EventAnswer {
     reserved: i64,
     /// Why, of `rejected` and `skipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     reason: Option<&'static str>,
     /// When the hold or offer ends; ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -185,7 +185,7 @@ pub(super) struct SetAnswer {
     state: &'static str,
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     reason: Option<&'static str>,
     /// Which workshop rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
