@@ -9,8 +9,8 @@ import json
 import sys
 
 from headcount_client import AuthenticatedClient, Client
-from headcount_client.api.likes import like, total
-from headcount_client.api.reservations import confirm, list_reservations, reserve
+from headcount_client.api.likes import item_total, like
+from headcount_client.api.reservations import confirm_reservation, list_reservations, reserve
 from headcount_client.api.workshops import configure_workshop
 from headcount_client.models import ConfirmBody, Problem, ProblemError, ReservationAnswer, ReservationBody, WorkshopBody
 
@@ -27,7 +27,7 @@ def done(answer):
 
 liked = done(like.sync("post-1/ü", "ada", client=client, exact=True))
 again = done(like.sync("post-1/ü", "ada", client=client, exact=True))
-read = done(total.sync("post-1/ü", client=client, exact=True))
+read = done(item_total.sync("post-1/ü", client=client, exact=True))
 
 done(configure_workshop.sync("pottery", client=client, body=WorkshopBody(capacity=2)))
 hold = ReservationBody(request_id="ada-1", seats=2, holder="ada", hold=True, ttl_ms=60_000)
@@ -39,9 +39,9 @@ assert isinstance(full.parsed, ReservationAnswer), full
 reused = reserve.sync_detailed("pottery", client=client, body=ReservationBody(request_id="ada-1", seats=1))
 assert isinstance(reused.parsed, Problem) and reused.parsed.error is ProblemError.REQUEST_ID_REUSED, reused
 
-confirmed = done(confirm.sync("pottery", "ada-1", client=client, body=ConfirmBody()))
+confirmed = done(confirm_reservation.sync("pottery", "ada-1", client=client, body=ConfirmBody()))
 page = done(list_reservations.sync("pottery", client=client, limit=10))
-stranger = total.sync_detailed("post-1/ü", client=Client(url))
+stranger = item_total.sync_detailed("post-1/ü", client=Client(url))
 
 print(json.dumps({
     "likes": [liked.changed, liked.total, again.changed, again.total],
