@@ -31,13 +31,13 @@ pub(super) struct BookingAnswer {
     #[schema(minimum = 1)]
     seats: i64,
     /// The first decision.
-    #[schema(schema_with = schema::decision)]
+    #[schema(value_type = schema::Decision)]
     status: &'static str,
-    #[schema(schema_with = schema::state)]
+    #[schema(value_type = schema::BookingState)]
     state: &'static str,
     /// Why it was rejected, or passed over when it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = schema::Holder, required = false)]
@@ -87,8 +87,9 @@ pub(super) struct BookingsAnswer {
     cursor: Option<String>,
 }
 
-/// A workshop's requests by id, a page at a time. A request that comes while pages are read never moves
-/// another one out of them.
+/// A workshop's requests by id, a page at a time.
+///
+/// A request that comes while pages are read never moves another one out of them.
 #[utoipa::path(get, path = "/workshops/{workshop}/reservations", operation_id = "list_reservations", tag = "reservations",
     params(("workshop" = schema::Workshop, Path),
         ("state" = Option<schema::BookingState>, Query, description = "those in this state"),

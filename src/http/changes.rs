@@ -61,7 +61,7 @@ pub(super) struct ChangeAnswer {
     /// Its seats.
     #[schema(minimum = 1)]
     seats: i64,
-    #[schema(schema_with = schema::state)]
+    #[schema(value_type = schema::BookingState)]
     state: &'static str,
     /// When its hold or offer ends; ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,7 @@ fn problem(wrong: Wrong) -> Problem {
 }
 
 /// Make held or offered seats one's own.
-#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/confirm", tag = "reservations",
+#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/confirm", operation_id = "confirm_reservation", tag = "reservations",
     params(("workshop" = schema::Workshop, Path), ("requestId" = schema::RequestId, Path)),
     request_body = Option<ConfirmBody>,
     responses((status = 200, body = ChangeAnswer, description = "confirmed"),
@@ -137,7 +137,7 @@ pub(super) async fn confirm(
 }
 
 /// Give seats up, or a place on the waiting list.
-#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/cancel", tag = "reservations",
+#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/cancel", operation_id = "cancel_reservation", tag = "reservations",
     params(("workshop" = schema::Workshop, Path), ("requestId" = schema::RequestId, Path)),
     responses((status = 200, body = ChangeAnswer, description = "cancelled"),
         super::openapi::Wrongs, super::openapi::Gone,
@@ -160,7 +160,7 @@ pub(super) async fn cancel_as_operator(
 }
 
 /// Hold seats longer, up to `reservations.max_hold_ms` in all; never shorter.
-#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/extend", tag = "reservations",
+#[utoipa::path(post, path = "/workshops/{workshop}/reservations/{requestId}/extend", operation_id = "extend_reservation", tag = "reservations",
     params(("workshop" = schema::Workshop, Path), ("requestId" = schema::RequestId, Path)),
     request_body = ExtendBody,
     responses((status = 200, body = ChangeAnswer, description = "held until `expiresAt`"),

@@ -104,9 +104,10 @@ pub(super) struct CounterAnswer {
     version: Option<u64>,
 }
 
-/// Add to a counter, which springs up at its first add. With a `requestId` it counts once: repeated, it gets the first
-/// answer.
-#[utoipa::path(post, path = "/counters/{counter}", tag = "counters",
+/// Add to a counter, which springs up at its first add.
+///
+/// With a `requestId` it counts once: repeated, it gets the first answer.
+#[utoipa::path(post, path = "/counters/{counter}", operation_id = "add_to_counter", tag = "counters",
     params(("counter" = schema::Counter, Path),
         ("exact" = Option<bool>, Query, description = "answer with the total, this add included")),
     request_body = AddBody,
@@ -153,7 +154,7 @@ pub(super) async fn add(
 }
 
 /// A counter's total: rolled up with its age, or exact. Of a counter that nobody has added to: 0.
-#[utoipa::path(get, path = "/counters/{counter}", operation_id = "counter", tag = "counters",
+#[utoipa::path(get, path = "/counters/{counter}", operation_id = "counter_total", tag = "counters",
     params(("counter" = schema::Counter, Path), ("exact" = Option<bool>, Query, description = "ask every shard")),
     responses((status = 200, body = CounterAnswer, description = "the total"),
         super::openapi::Rejections, super::openapi::Refusals))]

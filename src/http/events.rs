@@ -55,7 +55,7 @@ pub(super) struct EventAnswer {
     reserved: i64,
     /// Why, of `rejected` and `skipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     reason: Option<&'static str>,
     /// When the hold or offer ends; ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,9 +121,10 @@ struct Stand {
     ended: bool,
 }
 
-/// Everything that happens in a workshop, in order, each after its commit. From the beginning of its log, or
-/// after `Last-Event-ID`, or with `from=now` from now on. An `id` names its event for `Last-Event-ID`. The last
-/// event of a workshop that is deleted is `deleted`.
+/// Everything that happens in a workshop, in order, each after its commit.
+///
+/// From the beginning of its log, or after `Last-Event-ID`, or with `from=now` from now on. An `id` names its event for
+/// `Last-Event-ID`. The last event of a workshop that is deleted is `deleted`.
 #[utoipa::path(get, path = "/workshops/{workshop}/events", operation_id = "workshop_events", tag = "workshops",
     params(("workshop" = schema::Workshop, Path),
         ("from" = Option<schema::From>, Query, description = "where to begin without `Last-Event-ID`"),

@@ -86,10 +86,12 @@ pub(super) struct RankedAnswer {
     total: i64,
 }
 
-/// An item's history, in buckets of a minute, an hour or a day (UTC). Rolled up: a like counts in the bucket in which
-/// the roll-up carried it. Without `from` and `to`: the last 60 minutes, 24 hours or 30 days. What is older than is
-/// kept (`rollup.history_minutes`, `…_hours`, `…_days`), and what has not begun, is left out.
-#[utoipa::path(get, path = "/likes/{item}/history", tag = "likes",
+/// An item's history, in buckets of a minute, an hour or a day (UTC).
+///
+/// Rolled up: a like counts in the bucket in which the roll-up carried it. Without `from` and `to`: the last 60 minutes, 24
+/// hours or 30 days. What is older than is kept (`rollup.history_minutes`, `…_hours`, `…_days`), and what has not begun, is
+/// left out.
+#[utoipa::path(get, path = "/likes/{item}/history", operation_id = "item_history", tag = "likes",
     params(("item" = schema::Item, Path),
         ("step" = schema::Step, Query, description = "the length of a bucket"),
         ("from" = Option<schema::Time>, Query, description = "the first bucket is the one that this lies in"),
@@ -134,9 +136,10 @@ pub(super) async fn history(
     }))
 }
 
-/// The items that gained most: in the last hour (whole minutes), in the last 24 hours or 7 days (whole hours), or
-/// ever, which are those with the largest totals. Exact as of `asOf` down to gains above `missed`; items that gained
-/// nothing are left out.
+/// The items that gained most in an hour, a day or a week, or ever.
+///
+/// In the last hour (whole minutes), in the last 24 hours or 7 days (whole hours), or ever, which are those with the largest
+/// totals. Exact as of `asOf` down to gains above `missed`; items that gained nothing are left out.
 #[utoipa::path(get, path = "/trending", tag = "likes",
     params(("window" = Option<schema::Window>, Query, description = "`24h` if it is not said"),
         ("limit" = Option<schema::TrendingLimit>, Query, description = "how many items")),

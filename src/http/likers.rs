@@ -38,8 +38,9 @@ pub(super) enum NotIndexed {
     NotIndexed(Problem),
 }
 
-/// Who likes an item: the owners' word, by user, a page at a time. Needs `likes.index_by_item`. A like that comes or goes while
-/// pages are read moves no other one out of them.
+/// Who likes an item: the owners' word, by user, a page at a time.
+///
+/// Needs `likes.index_by_item`. A like that comes or goes while pages are read moves no other one out of them.
 #[utoipa::path(get, path = "/likes/{item}/users", tag = "likes",
     params(("item" = schema::Item, Path),
         ("cursor" = Option<schema::User>, Query, description = "of the page before"),

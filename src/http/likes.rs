@@ -199,7 +199,7 @@ pub(super) async fn liked(
 }
 
 /// An item's total: rolled up with its age, or exact.
-#[utoipa::path(get, path = "/likes/{item}", tag = "likes",
+#[utoipa::path(get, path = "/likes/{item}", operation_id = "item_total", tag = "likes",
     params(("item" = schema::Item, Path), ("exact" = Option<bool>, Query, description = "ask every shard")),
     responses((status = 200, body = TotalAnswer, description = "the total"),
         super::openapi::Rejections, super::openapi::Refusals))]
@@ -215,7 +215,7 @@ pub(super) async fn total(
 }
 
 /// Many totals, and whether a user likes each, in one call.
-#[utoipa::path(get, path = "/likes", tag = "likes",
+#[utoipa::path(get, path = "/likes", operation_id = "item_totals", tag = "likes",
     params(("item" = schema::Items, Query, description = "repeated, up to likes.max_items_per_read times"),
         ("user" = Option<schema::User>, Query, description = "say of each item whether this user likes it"),
         ("exact" = Option<bool>, Query, description = "ask every shard")),
@@ -296,7 +296,7 @@ pub(super) async fn totals_of(app: &App, items: &[ItemId], exact: bool) -> Resul
 }
 
 /// Delete an item and its likes. Idempotent.
-#[utoipa::path(delete, path = "/likes/{item}", tag = "likes",
+#[utoipa::path(delete, path = "/likes/{item}", operation_id = "delete_item", tag = "likes",
     params(("item" = schema::Item, Path)),
     responses((status = 200, body = DeletedAnswer, description = "deleted, or it was not there"),
         super::openapi::Rejections, super::openapi::Refusals))]

@@ -67,10 +67,12 @@ impl Listeners {
     }
 }
 
-/// An item's total: at once, and after each run of the roll-up that changed it, which is told as one event however
-/// many likes there were. Totals are absolute, so whoever is slow gets the newest one alone, and whoever comes back
-/// begins with the present one. Events are `total`, `deleted` (the item and its likes were deleted, and this is what
-/// it has now; the stream goes on) and `restart` (the service stops: come back after `retry`).
+/// An item's total: at once, and after each run of the roll-up that changed it.
+///
+/// A change is told as one event however many likes there were.
+/// Totals are absolute, so whoever is slow gets the newest one alone, and whoever comes back begins with the present one.
+/// Events are `total`, `deleted` (the item and its likes were deleted, and this is what it has now; the stream goes on) and
+/// `restart` (the service stops: come back after `retry`).
 #[utoipa::path(get, path = "/likes/{item}/events", operation_id = "item_events", tag = "likes",
     params(("item" = schema::Item, Path)),
     responses((status = 200, body = TotalEvent, content_type = "text/event-stream",
@@ -87,8 +89,9 @@ pub(super) async fn stream(
     Ok(answer(app, &permit, Listeners::One(listener), retry_ms))
 }
 
-/// The totals of many items in one stream: each at once, and then as in the stream of one. Each counts as a stream in
-/// `likes.max_event_streams`.
+/// The totals of many items in one stream: each at once, and then as in the stream of one.
+///
+/// Each counts as a stream in `likes.max_event_streams`.
 #[utoipa::path(get, path = "/batch/likes/events", operation_id = "items_events", tag = "likes",
     params(("item" = schema::Items, Query, description = "repeated, up to likes.max_items_per_read times")),
     responses((status = 200, body = TotalEvent, content_type = "text/event-stream",

@@ -103,7 +103,7 @@ pub(super) enum Refusals {
     ),
     components(schemas(Problem, schema::Item, schema::Items, schema::QueryItems, schema::Counter, schema::Amount, schema::User, schema::Workshop, schema::RequestId,
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
-        schema::WaitlistLength, schema::BookingState, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::LikesPageLimit, schema::LikesCursor, schema::Person, schema::ForgetPolicy, schema::From, schema::EventId,
+        schema::WaitlistLength, schema::BookingState, schema::Decision, schema::Reason, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::LikesPageLimit, schema::LikesCursor, schema::Person, schema::ForgetPolicy, schema::From, schema::EventId,
         super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson,
         schema::Step, schema::Window, schema::TrendingLimit)),
     tags(

@@ -70,8 +70,9 @@ pub(super) enum UnderWay {
     UnderWay(Problem),
 }
 
-/// What a user likes, by item, a page at a time: the owner's word. A like that comes or goes while pages are read moves no
-/// other one out of them.
+/// What a user likes, by item, a page at a time: the owner's word.
+///
+/// A like that comes or goes while pages are read moves no other one out of them.
 #[utoipa::path(get, path = "/users/{user}/likes", operation_id = "likes_of_user", tag = "likes",
     params(("user" = schema::User, Path),
         ("cursor" = Option<schema::LikesCursor>, Query, description = "of the page before"),
@@ -119,9 +120,11 @@ fn parse_cursor(text: &str, layout: (u32, u32)) -> Result<ItemKey, Problem> {
     }
 }
 
-/// Forget a person everywhere: its likes, its name behind reservations, its presence in rooms and its name on what it said
-/// there. Idempotent: again, it finds nothing.
-#[utoipa::path(delete, path = "/users/{user}", operation_id = "forget", tag = "people",
+/// Forget a person everywhere.
+///
+/// Its likes, its name behind reservations, its presence in rooms and its name on what it said there. Idempotent: again, it
+/// finds nothing.
+#[utoipa::path(delete, path = "/users/{user}", operation_id = "forget_person", tag = "people",
     params(("user" = schema::Person, Path),
         ("policy" = schema::ForgetPolicy, Query, description = "what becomes of the likes")),
     responses((status = 200, body = ForgottenAnswer, description = "forgotten, or there was nothing"),

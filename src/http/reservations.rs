@@ -105,7 +105,7 @@ pub(super) struct ReservationAnswer {
     #[schema(value_type = schema::Seats)]
     pub seats: u32,
     /// The first decision.
-    #[schema(schema_with = schema::decision)]
+    #[schema(value_type = schema::Decision)]
     pub status: &'static str,
     /// The workshop's capacity now.
     #[schema(minimum = 0)]
@@ -117,11 +117,11 @@ pub(super) struct ReservationAnswer {
     pub replayed: bool,
     /// Why it was rejected, or passed over when it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     pub reason: Option<&'static str>,
     /// Where the request is now; absent if it was accepted or rejected and that is all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::state, required = false)]
+    #[schema(value_type = schema::BookingState, required = false)]
     pub state: Option<&'static str>,
     /// When its hold or offer ends; ms since 1970. From this very millisecond on it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]

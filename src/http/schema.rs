@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::store::bookings::{Reason, State};
+use crate::store::bookings::{self, State};
 use crate::store::history;
 
 #[derive(Debug)]
@@ -48,6 +48,10 @@ pub(super) struct Policy;
 pub(super) struct WaitlistLength;
 #[derive(Debug)]
 pub(super) struct BookingState;
+#[derive(Debug)]
+pub(super) struct Decision;
+#[derive(Debug)]
+pub(super) struct Reason;
 #[derive(Debug)]
 pub(super) struct PageLimit;
 #[derive(Debug)]
@@ -104,6 +108,8 @@ impl ToSchema for Time {}
 impl ToSchema for Policy {}
 impl ToSchema for WaitlistLength {}
 impl ToSchema for BookingState {}
+impl ToSchema for Decision {}
+impl ToSchema for Reason {}
 impl ToSchema for PageLimit {}
 impl ToSchema for LikesPageLimit {}
 impl ToSchema for LikesCursor {}
@@ -366,7 +372,20 @@ impl PartialSchema for From {
 
 impl PartialSchema for BookingState {
     fn schema() -> RefOr<Schema> {
-        state().into()
+        word(&State::ALL.map(State::as_str), "Where the request is now").into()
+    }
+}
+
+impl PartialSchema for Decision {
+    fn schema() -> RefOr<Schema> {
+        word(&["accepted", "rejected", "held", "waiting"], "The first decision").into()
+    }
+}
+
+impl PartialSchema for Reason {
+    fn schema() -> RefOr<Schema> {
+        word(&bookings::Reason::ALL.map(bookings::Reason::as_str), "Why it was rejected; absent otherwise")
+            .into()
     }
 }
 
@@ -407,18 +426,6 @@ pub(super) fn window() -> Object {
 
 pub(super) fn healthy() -> Object {
     word(&["ok", "ready"], "`ok` of `/health`, `ready` of `/ready`")
-}
-
-pub(super) fn decision() -> Object {
-    word(&["accepted", "rejected", "held", "waiting"], "The first decision")
-}
-
-pub(super) fn reason() -> Object {
-    word(&Reason::ALL.map(Reason::as_str), "Why it was rejected; absent otherwise")
-}
-
-pub(super) fn state() -> Object {
-    word(&State::ALL.map(State::as_str), "Where the request is now")
 }
 
 pub(super) fn set_state() -> Object {

@@ -185,7 +185,7 @@ pub(super) struct SetAnswer {
     state: &'static str,
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::Reason, required = false)]
     reason: Option<&'static str>,
     /// Which workshop rejected it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,8 +237,9 @@ impl SetAnswer {
     }
 }
 
-/// Take or hold seats of several workshops, all of them or none. The same `requestId` again gets the first answer and
-/// takes nothing.
+/// Take or hold seats of several workshops, all of them or none.
+///
+/// The same `requestId` again gets the first answer and takes nothing.
 #[utoipa::path(post, path = "/reservations", operation_id = "reserve_set", tag = "reservations",
     request_body = SetBody,
     responses(

@@ -242,8 +242,9 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<Option<Vec<(i64, i64)>
     Some(Some(tags.iter().filter_map(version).collect()))
 }
 
-/// Set a workshop's capacity and rules, whole. Creates it if it is missing or deleted. New seats go first to
-/// those who wait.
+/// Set a workshop's capacity and rules, whole.
+///
+/// Creates it if it is missing or deleted. New seats go first to those who wait.
 #[utoipa::path(put, path = "/workshops/{workshop}", operation_id = "configure_workshop", tag = "workshops",
     params(("workshop" = schema::Workshop, Path),
         ("If-Match" = Option<String>, Header, description = "change this version only: an ETag, or `*`"),
@@ -400,7 +401,7 @@ pub(super) struct StatusAnswer {
 }
 
 /// A workshop's state now. One that nobody has reserved in shows the defaults, and nothing is stored.
-#[utoipa::path(get, path = "/workshops/{workshop}/status", tag = "reservations",
+#[utoipa::path(get, path = "/workshops/{workshop}/status", operation_id = "workshop_status", tag = "reservations",
     params(("workshop" = schema::Workshop, Path)),
     responses((status = 200, body = StatusAnswer, description = "its state"),
         super::openapi::Gone, super::openapi::Rejections, super::openapi::Refusals))]

@@ -81,6 +81,7 @@ struct BulkProblem<'a> {
 }
 
 /// Like and unlike many items, a line each (newline-delimited JSON), answered a line each, in order, as they come.
+///
 /// An outcome that was told is durable. A line that is wrong, or refused, does not end the stream.
 #[utoipa::path(post, path = "/batch/likes", operation_id = "bulk_likes", tag = "likes",
     request_body(content = BulkLine, content_type = "application/x-ndjson"),

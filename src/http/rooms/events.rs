@@ -25,7 +25,7 @@ use crate::rooms::link::Next;
 use crate::rooms::types::Position;
 
 /// Listen to a room. A reader is a connection, but not online.
-#[utoipa::path(get, path = "/rooms/{room}/events", tag = "rooms",
+#[utoipa::path(get, path = "/rooms/{room}/events", operation_id = "room_events", tag = "rooms",
     params(("room" = schema::Room, Path),
         ("presence" = Option<bool>, Query, description = "`false`: not who comes and goes"),
         ("raw" = Option<bool>, Query, description = "just the text of messages"),

@@ -91,7 +91,7 @@ pub(in crate::http) struct MemberView {
 }
 
 /// Join a room: one session, ended by a leave or by `rooms.idle_timeout_ms` without activity. Idempotent.
-#[utoipa::path(post, path = "/rooms/{room}/join", tag = "rooms",
+#[utoipa::path(post, path = "/rooms/{room}/join", operation_id = "join_room", tag = "rooms",
     params(("room" = schema::Room, Path)),
     request_body = MemberBody,
     responses((status = 200, body = MemberAnswer, description = "the user is online"),
@@ -121,7 +121,7 @@ pub(in crate::http) async fn seed_join(
 }
 
 /// Leave a room: ends the session. The user's sockets stay, unless `all=true`. Idempotent.
-#[utoipa::path(post, path = "/rooms/{room}/leave", tag = "rooms",
+#[utoipa::path(post, path = "/rooms/{room}/leave", operation_id = "leave_room", tag = "rooms",
     params(("room" = schema::Room, Path),
         ("all" = Option<bool>, Query, description = "closes the user's sockets too")),
     request_body = MemberBody,
@@ -155,7 +155,7 @@ pub(in crate::http) async fn seed_leave(
 }
 
 /// Who is in a room. One that nobody is in is empty, and nothing is made.
-#[utoipa::path(get, path = "/rooms/{room}", tag = "rooms",
+#[utoipa::path(get, path = "/rooms/{room}", operation_id = "show_room", tag = "rooms",
     params(("room" = schema::Room, Path),
         ("members" = Option<bool>, Query, description = "adds everyone online")),
     responses((status = 200, body = RoomAnswer, description = "the room as it is"),

@@ -89,7 +89,7 @@ pub(in crate::http) struct SentAnswer {
 }
 
 /// Say something to everyone who listens. Counts as activity of a member; makes nobody one.
-#[utoipa::path(post, path = "/rooms/{room}/send", tag = "rooms",
+#[utoipa::path(post, path = "/rooms/{room}/send", operation_id = "send_to_room", tag = "rooms",
     params(("room" = schema::Room, Path)),
     request_body = MessageBody,
     responses((status = 200, body = SentAnswer, description = "it is said"),

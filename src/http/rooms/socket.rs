@@ -18,7 +18,7 @@ use crate::http::takeover::{Offer, Takeover};
 use crate::rooms::socket::Socket;
 
 /// Listen and speak over a WebSocket. Who is refused hears it in HTTP, before the switch.
-#[utoipa::path(get, path = "/rooms/{room}/socket", tag = "rooms",
+#[utoipa::path(get, path = "/rooms/{room}/socket", operation_id = "room_socket", tag = "rooms",
     params(("room" = schema::Room, Path),
         ("user" = Option<schema::Member>, Query, description = "who is online by this socket"),
         ("echo" = Option<bool>, Query, description = "`false`: not its own messages"),
