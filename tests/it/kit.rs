@@ -43,3 +43,13 @@ fn the_systemd_unit_gives_away_little_and_takes_away_nothing_that_is_needed() {
 fn a_debian_package_holds_what_an_operator_needs() {
     check("deb", false, &[HEADCOUNT]);
 }
+
+#[test]
+fn clients_that_are_generated_from_the_document_work() {
+    check("client_check", false, &[HEADCOUNT]);
+}
+
+#[test]
+fn every_command_of_the_guides_prints_what_they_say() {
+    check("guides", false, &[HEADCOUNT]);
+}
