@@ -1,5 +1,5 @@
 //! What is shipped beside the binary, tried with the binary: rules and dashboard by a real Prometheus, the Dockerfile's steps
-//! without Docker, the systemd unit, the Debian package. The scripts are in `tests/kit`.
+//! without Docker, the systemd unit, the Debian package, the guides. The scripts are in `tests/kit`.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,4 +42,9 @@ fn the_systemd_unit_gives_away_little_and_takes_away_nothing_that_is_needed() {
 #[test]
 fn a_debian_package_holds_what_an_operator_needs() {
     check("deb", false, &[HEADCOUNT]);
+}
+
+#[test]
+fn the_guides_print_what_happens() {
+    check("guides", false, &[HEADCOUNT]);
 }
