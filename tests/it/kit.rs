@@ -1,5 +1,5 @@
 //! What is shipped beside the binary, tried with the binary: rules and dashboard by a real Prometheus, the Dockerfile's steps
-//! without Docker, the systemd unit, the Debian package. The scripts are in `tests/kit`.
+//! without Docker, the systemd unit, the Debian package, the guides. The scripts are in `tests/kit`.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,6 +50,6 @@ fn clients_that_are_generated_from_the_document_work() {
 }
 
 #[test]
-fn every_command_of_the_guides_prints_what_they_say() {
+fn the_guides_print_what_happens() {
     check("guides", false, &[HEADCOUNT]);
 }
