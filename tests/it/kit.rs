@@ -1,5 +1,6 @@
 //! What is shipped beside the binary, tried with the binary: rules and dashboard by a real Prometheus, the Dockerfile's steps
-//! without Docker, the systemd unit, the Debian package. The scripts are in `tests/kit`.
+//! without Docker, the systemd unit, the Debian package, and clients generated from its OpenAPI document. The scripts are in
+//! `tests/kit`.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,4 +43,9 @@ fn the_systemd_unit_gives_away_little_and_takes_away_nothing_that_is_needed() {
 #[test]
 fn a_debian_package_holds_what_an_operator_needs() {
     check("deb", false, &[HEADCOUNT]);
+}
+
+#[test]
+fn clients_that_are_generated_from_the_document_work() {
+    check("client_check", false, &[HEADCOUNT]);
 }
