@@ -1,5 +1,6 @@
 //! What is shipped beside the binary, tried with the binary: rules and dashboard by a real Prometheus, the Dockerfile's steps
-//! without Docker, the systemd unit, the Debian package, the guides. The scripts are in `tests/kit`.
+//! without Docker, the systemd unit, the Debian package, the guides, and clients generated from its OpenAPI document. The scripts
+//! are in `tests/kit`.
 
 use std::path::Path;
 use std::process::Command;
