@@ -69,12 +69,7 @@ fn run(command: Command) -> Result<(), Failure> {
 
 fn measure(settings: &Settings) -> Result<(), Failure> {
     let dir = tempfile::Builder::new().prefix("headcount-bench-").tempdir_in(&settings.dir)?;
-    let sync = machine::sync_time(dir.path())?;
-    println!(
-        "machine: {}; 4 KiB append and fdatasync {:.3} ms",
-        machine::describe(),
-        sync.as_secs_f64() * 1e3
-    );
+    println!("machine: {}", report::machine(dir.path())?);
     let Settings { rounds, connections, threads, .. } = settings;
     println!("load: {connections} connections, {threads} generator thread(s), {rounds} round(s)");
     println!("server: {}\n", child::headcount_path().display());

@@ -1,7 +1,16 @@
 //! The results, as a Markdown table.
 
+use std::path::Path;
+
 use crate::sides::Side;
 use crate::tally::Tally;
+use crate::{Failure, machine};
+
+/// What the figures depend on: the machine, and the disk under `dir`.
+pub fn machine(dir: &Path) -> Result<String, Failure> {
+    let sync_ms = machine::sync_time(dir)?.as_secs_f64() * 1e3;
+    Ok(format!("{}; 4 KiB append and fdatasync {sync_ms:.3} ms", machine::describe()))
+}
 
 /// What one side has shown so far.
 pub struct Record {

@@ -20,7 +20,7 @@ use std::process::Command;
 
 use crate::Failure;
 use crate::child;
-use crate::machine;
+use crate::report;
 use family::Family;
 use results::Results;
 pub use settings::Settings;
@@ -62,17 +62,16 @@ pub fn measure(settings: &Settings) -> Result<(), Failure> {
 
 /// What the figures depend on, in lines.
 fn describe(settings: &Settings, dir: &Path) -> Result<String, Failure> {
-    let sync_ms = machine::sync_time(dir)?.as_secs_f64() * 1e3;
     let quick = if settings.is_quick {
         " This was a quick run: it shows that all works, and measures nothing."
     } else {
         ""
     };
     Ok(format!(
-        "Machine: {}; 4 KiB append and fdatasync {sync_ms:.3} ms. The generator shares it.\n\
+        "Machine: {}. The generator shares it.\n\
         Runs: {} round(s), {:.1} s each in closed loop and {:.1} s at a pace, after {:.1} s of warm-up; sides take turns.{quick}\n\
         headcount: {}; {}; {}.\n",
-        machine::describe(),
+        report::machine(dir)?,
         settings.rounds,
         settings.length.as_secs_f64(),
         settings.paced_length.as_secs_f64(),

@@ -18,7 +18,7 @@ use crate::args::Settings;
 use crate::child::Process;
 use crate::client::{self, Client};
 use crate::items::{Items, mix};
-use crate::machine;
+use crate::report;
 use crate::sides::Server;
 
 /// Requests and users of the load are numbered from here on: no imported user is among them.
@@ -30,12 +30,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 pub fn measure(likes: u64, settings: &Settings) -> Result<(), Failure> {
     let dir = tempfile::Builder::new().prefix("headcount-bench-").tempdir_in(&settings.dir)?;
-    let sync = machine::sync_time(dir.path())?;
-    println!(
-        "machine: {}; 4 KiB append and fdatasync {:.3} ms",
-        machine::describe(),
-        sync.as_secs_f64() * 1e3
-    );
+    println!("machine: {}", report::machine(dir.path())?);
     let (full, empty) = (dir.path().join("full"), dir.path().join("empty"));
     fs::create_dir(&full)?;
     fs::create_dir(&empty)?;
