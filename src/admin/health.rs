@@ -4,14 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytes::Bytes;
 use clap::Args;
-use http_body_util::{BodyExt, Empty};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
-use tokio::net::TcpStream;
+use http_body_util::Full;
+use hyper::{Request, StatusCode, Uri};
 use tokio::time::timeout;
+
+use super::call::{self, call};
 
 /// What is asked, and whom.
 #[derive(Debug, Args)]
@@ -30,15 +28,12 @@ pub struct HealthOptions {
 /// Why it is not healthy, as far as can be told.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No service.
-    #[error("nobody answers at {0}: {1}")]
-    NoService(SocketAddr, std::io::Error),
+    /// No service, or no HTTP.
+    #[error(transparent)]
+    Call(#[from] call::Error),
     /// A service that does not answer in time.
     #[error("no answer from {0} in {limit:?}", limit = LIMIT)]
     Late(SocketAddr),
-    /// No HTTP, or it broke off.
-    #[error("asking the service: {0}")]
-    Http(#[from] hyper::Error),
     /// An answer other than 200.
     #[error("{0}: {1}")]
     Unwell(StatusCode, String),
@@ -53,29 +48,13 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// See [`Error`].
 pub async fn ask(address: SocketAddr, ready: bool) -> Result<(), Error> {
     let address = reachable(address);
-    timeout(LIMIT, get(address, if ready { "/ready" } else { "/health" }))
-        .await
-        .map_err(|_| Error::Late(address))?
-}
-
-async fn get(address: SocketAddr, path: &'static str) -> Result<(), Error> {
-    let stream = TcpStream::connect(address).await.map_err(|error| Error::NoService(address, error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let mut request = Request::new(Empty::<Bytes>::new());
-    *request.uri_mut() = hyper::Uri::from_static(path);
-    if let Ok(host) = address.to_string().parse() {
-        request.headers_mut().insert(hyper::header::HOST, host);
-    }
-    let answer = sender.send_request(request).await?;
-    let status = answer.status();
-    if status == StatusCode::OK {
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = Uri::from_static(if ready { "/ready" } else { "/health" });
+    let answer = timeout(LIMIT, call(address, request)).await.map_err(|_| Error::Late(address))??;
+    if answer.status == StatusCode::OK {
         return Ok(());
     }
-    let problem: Value =
-        serde_json::from_slice(&answer.into_body().collect().await?.to_bytes()).unwrap_or_default();
-    let detail = problem.get("detail").and_then(Value::as_str).unwrap_or_default();
-    Err(Error::Unwell(status, detail.to_owned()))
+    Err(Error::Unwell(answer.status, answer.detail().to_owned()))
 }
 
 /// Who listens on all addresses listens on loopback.

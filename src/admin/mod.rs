@@ -2,6 +2,7 @@
 //! [`reshard`] moves it to other numbers, [`backup`] copies it.
 
 pub mod backup;
+pub mod call;
 pub mod health;
 mod offline;
 mod progress;

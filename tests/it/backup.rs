@@ -130,7 +130,7 @@ async fn the_command_line_takes_a_backup_of_a_running_service() {
     assert!(service.stop().success());
     let output = setup.run(&["backup", "late", "--admin", "127.0.0.1:1"]);
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no service answers"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nobody answers"), "{output:?}");
 }
 
 /// Whoever may ask for a backup may not choose where on the machine it is written.

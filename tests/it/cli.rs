@@ -1,6 +1,6 @@
 //! What the command line offers beside serving: a check from outside, completions, the manual page.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use crate::service::Setup;
@@ -42,6 +42,8 @@ fn health_of_what_answers_otherwise_or_not_at_all_is_bad() {
     let address = unwell.local_addr().unwrap().to_string();
     let answers = std::thread::spawn(move || {
         let (mut stream, _) = unwell.accept().unwrap();
+        // An answer that came before its question would be no answer.
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
         let body = r#"{"detail":"partitions down: 1"}"#;
         let head = format!("HTTP/1.1 503 Service Unavailable\r\ncontent-length: {}\r\n\r\n", body.len());
         stream.write_all([head.as_bytes(), body.as_bytes()].concat().as_slice()).unwrap();

@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::Request;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+
+use crate::admin::call::{self, call};
 
 /// `headcount backup`'s arguments.
 #[derive(Debug, clap::Args)]
@@ -28,11 +27,11 @@ pub struct BackupOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody is there.
-    #[error("no service answers at {0}: {1}. Where none runs, copy the data directory")]
-    NoService(SocketAddr, std::io::Error),
+    #[error("{0}. Where none runs, copy the data directory")]
+    NoService(call::Error),
     /// The connection.
-    #[error("the service did not answer: {0}")]
-    Http(#[from] hyper::Error),
+    #[error(transparent)]
+    Call(call::Error),
     /// The request.
     #[error("{0}")]
     Request(#[from] axum::http::Error),
@@ -59,22 +58,18 @@ pub async fn ask(admin: SocketAddr, key: Option<&str>, dir: &Path) -> Result<Val
         std::path::absolute(dir)?
     };
     let body = json!({"dir": dir.to_str().ok_or(Error::NoText)?}).to_string();
-    let stream = TcpStream::connect(admin).await.map_err(|error| Error::NoService(admin, error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let request = Request::post("/backup").header("host", admin.to_string());
+    let request = Request::post("/backup");
     // Without keys, the admin listener changes nothing for a request that a foreign page could make.
     let mut request = request.header("content-type", "application/json");
     if let Some(key) = key {
         request = request.header("authorization", format!("Bearer {key}"));
     }
-    let answer = sender.send_request(request.body(Full::new(Bytes::from(body)))?).await?;
-    let status = answer.status();
-    let bytes = answer.into_body().collect().await?.to_bytes();
-    let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    if status.is_success() {
-        return Ok(said);
+    let answer = call(admin, request.body(Full::from(body))?).await.map_err(|error| match error {
+        call::Error::NoService(..) => Error::NoService(error),
+        call::Error::Http(_) => Error::Call(error),
+    })?;
+    if answer.status.is_success() {
+        return Ok(answer.body);
     }
-    let detail = said.get("detail").and_then(Value::as_str).unwrap_or_default();
-    Err(Error::Refused(format!("{status}: {detail}")))
+    Err(Error::Refused(format!("{}: {}", answer.status, answer.detail())))
 }
