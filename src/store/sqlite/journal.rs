@@ -22,6 +22,9 @@ type AttemptRow<'a> = (i64, &'a str, i64, &'a str, i64, i64, Option<&'a str>);
 /// Rows that settle for each change that a batch brings: more than one, so that a generation is in its table
 /// before the next is full.
 const SETTLE_PER_CHANGE: usize = 2;
+/// Rows of the journal that go with each that comes, once they are in the tables; the oldest first, so that what is left
+/// always tells the newest state.
+const TRIMMED_PER_BATCH: u32 = 4;
 
 /// What the journal holds, and its newest row.
 pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
@@ -105,7 +108,12 @@ impl SqliteStore {
         settle_attempts(&self.connection, &attempts)?;
         settle_counters(&self.connection, &counters)?;
         if let Some(up_to) = self.pending.settled_up_to() {
-            self.connection.prepare_cached("DELETE FROM journal WHERE seq <= ?1")?.execute([up_to])?;
+            let mut delete = self.connection.prepare_cached(
+                "DELETE FROM journal WHERE seq IN (SELECT seq FROM journal WHERE seq <= ?1 ORDER BY seq LIMIT ?2)",
+            )?;
+            if delete.execute((up_to, TRIMMED_PER_BATCH))? == 0 {
+                self.pending.is_trimmed();
+            }
         }
         Ok(true)
     }
@@ -116,6 +124,10 @@ impl SqliteStore {
         if self.pending.is_empty() && !self.pending.is_dirty() {
             return Ok(());
         }
+        let Settling { members, attempts, counters } = self.pending.settle(usize::MAX);
+        settle_members(&self.connection, &members)?;
+        settle_attempts(&self.connection, &attempts)?;
+        settle_counters(&self.connection, &counters)?;
         settle_members(&self.connection, &self.pending.members.all().collect::<Vec<_>>())?;
         settle_attempts(&self.connection, &self.pending.attempts.all().collect::<Vec<_>>())?;
         settle_counters(&self.connection, &self.pending.counters.all().collect::<Vec<_>>())?;

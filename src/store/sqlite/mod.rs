@@ -3,6 +3,7 @@
 mod booking_changes;
 mod bookings;
 mod by_item;
+mod checkpointer;
 pub mod copy;
 mod counters;
 mod history;
@@ -10,6 +11,7 @@ mod import;
 mod journal;
 mod likes;
 pub mod open;
+mod page_order;
 mod pending;
 mod people;
 mod ranking;
@@ -22,11 +24,15 @@ mod sets;
 pub mod size;
 pub mod summary;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::{Durability, Error, Syncer, Transactions};
+use checkpointer::Checkpointer;
 use open::{Pragmas, Schema};
 use pending::Pending;
 
@@ -50,7 +56,11 @@ pub const PARTITION_SCHEMA: Schema = Schema {
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
+    /// `None` while the file is being opened afresh.
+    checkpointer: Option<Checkpointer>,
     file: PathBuf,
+    /// The same, open for as long as the store is.
+    opened: Arc<File>,
     identity: Identity,
     pragmas: Pragmas,
     changes_at_begin: u64,
@@ -75,11 +85,34 @@ impl SqliteStore {
     /// [`Error::Newer`], [`Error::Foreign`], or the engine's.
     pub fn open(file: &Path, identity: Identity, pragmas: Pragmas) -> Result<Self, Error> {
         let connection = open::open(file, &pragmas, &PARTITION_SCHEMA)?;
-        check_identity(&connection, file, &identity)?;
+        let opened =
+            File::open(file).map_err(|error| Error::Engine(format!("{}: {error}", file.display())))?;
+        Self::over(connection, file.to_owned(), Arc::new(opened), identity, pragmas)
+    }
+
+    fn over(
+        mut connection: Connection,
+        file: PathBuf,
+        opened: Arc<File>,
+        identity: Identity,
+        pragmas: Pragmas,
+    ) -> Result<Self, Error> {
+        check_identity(&connection, &file, &identity)?;
         open::leave_commits_unsynced(&connection, &pragmas)?;
         let (pending, last_seq) = journal::load(&connection)?;
-        let file = file.to_owned();
-        Ok(Self { connection, file, identity, pragmas, changes_at_begin: 0, pending, last_seq })
+        let checkpointer = Some(Checkpointer::spawn(&file, Arc::clone(&opened), &mut connection, &pragmas)?);
+        let changes_at_begin = 0;
+        Ok(Self {
+            connection,
+            checkpointer,
+            file,
+            opened,
+            identity,
+            pragmas,
+            changes_at_begin,
+            pending,
+            last_seq,
+        })
     }
 
     /// The latest time that a decision was stored at, in ms since 1970; 0 in a new file.
@@ -137,6 +170,9 @@ impl Transactions for SqliteStore {
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.pending.committed(self.pragmas.pending_rows, self.last_seq);
+        if let Some(checkpointer) = &mut self.checkpointer {
+            checkpointer.step(&self.connection)?;
+        }
         Ok(if changed { Durability::AfterSync } else { Durability::Already })
     }
 
@@ -155,10 +191,15 @@ impl Transactions for SqliteStore {
     }
 
     fn reopen(&mut self) -> Result<(), Error> {
-        // The old connection closes first (an in-memory one stands in for a moment): two of one process
-        // on a file would share locks.
+        // The old connections close first (an in-memory one stands in for a moment): two of one process
+        // on a file would share locks. They leave the log as it is, and what was moved of it is moved again: it may have
+        // been a checkpoint that failed.
+        self.checkpointer = None;
+        self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         self.connection = Connection::open_in_memory()?;
-        *self = Self::open(&self.file, self.identity.clone(), self.pragmas.clone())?;
+        let connection = open::open(&self.file, &self.pragmas, &PARTITION_SCHEMA)?;
+        let (file, opened) = (self.file.clone(), Arc::clone(&self.opened));
+        *self = Self::over(connection, file, opened, self.identity.clone(), self.pragmas.clone())?;
         // After a failed sync the system may call pages of the log clean that never reached the disk, and a
         // second sync of them would succeed. What was read back from it is written again.
         open::rewrite_log(&self.file)
@@ -168,6 +209,10 @@ impl Transactions for SqliteStore {
         self.begin()?;
         self.settle()?;
         let _the_checkpoint_syncs_it = self.commit(0)?;
+        // Two at once would be one too many for SQLite.
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.wait_until_alone();
+        }
         open::checkpoint(&self.connection)
     }
 

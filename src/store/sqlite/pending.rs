@@ -1,14 +1,15 @@
 //! What the journal holds and the tables do not: the newest state of each row that changed lately.
 //!
 //! Rows stand in two generations. The fresh one takes what changes; when it is full it becomes the settling
-//! one, which moves into its table a few rows a batch, in the order of the keys, so that rows which share a
-//! page are written together.
+//! one, which moves into its table and is then forgotten, both a few rows a batch, so that no batch waits for a
+//! whole generation.
 
 use std::hash::{Hash, Hasher};
 
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 
+use super::page_order::PageOrder;
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
 use crate::store::reservations::{Attempt, AttemptKey, WorkshopKey};
 
@@ -35,6 +36,10 @@ trait Placed {
     fn text(&self) -> &str;
 }
 
+/// Rows in their tables that are forgotten for each change that a batch brings: enough, with those that settle, to be
+/// done with a generation before the next is full.
+const FORGOTTEN_PER_CHANGE: usize = 4;
+
 /// Changed rows that are not in their tables.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
@@ -43,8 +48,10 @@ pub(super) struct Pending {
     pub counters: Rows<CounterKey, Counter>,
     /// Changes in the journal since the last generation began to settle.
     journaled: usize,
-    /// The newest journal row that holds anything of the settling generation, while there is one.
+    /// The newest journal row that holds anything of the settling generation, while it settles.
     settling_up_to: Option<i64>,
+    /// The newest journal row that is in the tables, as long as rows up to it may be in the journal.
+    settled_up_to: Option<i64>,
     /// Whether the open transaction changed anything here.
     dirty: bool,
     /// Whether it did more than change rows, so that only the journal tells what was before.
@@ -55,10 +62,10 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) struct Rows<K, V> {
     fresh: IndexMap<K, V, RandomState>,
+    /// The order of `fresh` in the table.
+    fresh_order: PageOrder,
     settling: IndexMap<K, V, RandomState>,
-    /// Places in `settling`, in the order of the table's pages.
-    order: Vec<u32>,
-    settled: usize,
+    order: PageOrder,
     /// Places in `fresh` that the open transaction changed.
     touched: Vec<usize>,
     /// What it found there, of rows that were there before.
@@ -126,37 +133,54 @@ impl Pending {
         Settling { members, attempts, counters }
     }
 
-    /// The newest journal row of a generation that has just settled whole.
+    /// The newest row of the journal that nobody needs.
     pub(super) fn settled_up_to(&self) -> Option<i64> {
-        let is_settled =
-            self.members.is_settled() && self.attempts.is_settled() && self.counters.is_settled();
-        self.settling_up_to.filter(|_| is_settled)
+        self.settled_up_to
+    }
+
+    /// No row up to that one is left.
+    pub(super) fn is_trimmed(&mut self) {
+        self.settled_up_to = None;
     }
 
     /// The transaction is stored. After `max` changes a generation begins to settle, `last_seq` being the
     /// newest row of the journal.
     pub(super) fn committed(&mut self, max: usize, last_seq: i64) {
-        self.journaled += self.touched();
+        let touched = self.touched();
+        self.journaled += touched;
         self.members.touched.clear();
         self.attempts.touched.clear();
         self.counters.touched.clear();
         (self.dirty, self.moved) = (false, false);
-        if self.settled_up_to().is_some() {
-            self.members.end();
-            self.attempts.end();
-            self.counters.end();
-            self.settling_up_to = None;
+        if self.settling_up_to.is_some() && self.is_in_tables() {
+            self.settled_up_to = self.settling_up_to.take();
         }
-        if self.journaled >= max && self.settling_up_to.is_none() {
-            self.members.begin();
-            self.attempts.begin();
-            self.counters.begin();
-            self.settling_up_to = Some(last_seq);
-            self.journaled = 0;
+        if self.settling_up_to.is_none() {
+            let forgotten = touched * FORGOTTEN_PER_CHANGE;
+            self.members.forget(forgotten);
+            self.attempts.forget(forgotten);
+            self.counters.forget(forgotten);
+            if self.journaled >= max && self.settles_nothing() {
+                self.members.begin();
+                self.attempts.begin();
+                self.counters.begin();
+                self.settling_up_to = Some(last_seq);
+                self.journaled = 0;
+            }
         }
         self.members.are_stored();
         self.attempts.are_stored();
         self.counters.are_stored();
+    }
+
+    fn is_in_tables(&self) -> bool {
+        let (members, attempts, counters) = (&self.members.order, &self.attempts.order, &self.counters.order);
+        members.is_at_its_end() && attempts.is_at_its_end() && counters.is_at_its_end()
+    }
+
+    fn settles_nothing(&self) -> bool {
+        let (members, attempts, counters) = (&self.members, &self.attempts, &self.counters);
+        members.settling.is_empty() && attempts.settling.is_empty() && counters.settling.is_empty()
     }
 
     /// Everything is in its table.
@@ -191,7 +215,11 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
                 }
                 place
             }
-            None => self.fresh.insert_full(own(), value).0,
+            None => {
+                let key = own();
+                self.fresh_order.push(key.number(), key.text());
+                self.fresh.insert_full(key, value).0
+            }
         };
         self.touched.push(place);
     }
@@ -204,8 +232,7 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
 
     /// Everything, older rows first.
     pub(super) fn all(&self) -> impl Iterator<Item = (&K, V)> {
-        let older = self.order.iter().skip(self.settled);
-        let older = older.filter_map(|place| self.settling.get_index(*place as usize));
+        let older = self.order.left().filter_map(|row| self.settling.get_index(row));
         older.chain(&self.fresh).map(|(key, value)| (key, *value))
     }
 
@@ -229,15 +256,13 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
     }
 
     fn settle(&mut self, max: usize) -> Settled<'_, K, V> {
-        let (settling, from) = (&self.settling, self.settled);
-        let row = |place: &u32| settling.get_index(*place as usize).map(|(key, value)| (key, *value));
-        let next: Vec<_> = self.order.iter().skip(from).take(max).filter_map(row).collect();
-        self.settled = from + next.len();
-        next
+        let (settling, next) = (&self.settling, self.order.take(max));
+        next.filter_map(|row| settling.get_index(row).map(|(key, value)| (key, *value))).collect()
     }
 
     fn undo(&mut self) {
         undo(&mut self.fresh, &mut self.replaced, self.stored);
+        self.fresh_order.truncate(self.stored);
         self.touched.clear();
     }
 
@@ -247,47 +272,21 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
         self.stored = self.fresh.len();
     }
 
-    fn is_settled(&self) -> bool {
-        self.settled == self.order.len()
-    }
-
     fn is_empty(&self) -> bool {
         self.fresh.is_empty() && self.settling.is_empty()
     }
 
     /// Generations change places and keep their memory: to grow each anew would cost more than what is kept in them.
     fn begin(&mut self) {
-        self.end();
         std::mem::swap(&mut self.settling, &mut self.fresh);
-        self.order = in_page_order(&self.settling);
+        std::mem::swap(&mut self.order, &mut self.fresh_order);
+        self.fresh_order.begin_after(&self.order);
     }
 
-    fn end(&mut self) {
-        self.settling.clear();
-        self.order.clear();
-        self.settled = 0;
+    /// Leaves out up to `max` rows that have settled.
+    fn forget(&mut self, max: usize) {
+        self.settling.truncate(self.settling.len().saturating_sub(max));
     }
-}
-
-/// Nearly the order of the keys: by number, and then by eight bytes of the text after what all texts share. A
-/// row out of its place costs a page more, no mistake; comparing whole texts would hold up a batch for tens
-/// of milliseconds.
-fn in_page_order<K: Placed, V>(rows: &IndexMap<K, V, RandomState>) -> Vec<u32> {
-    let first = rows.first().map_or("", |(key, _)| key.text()).as_bytes();
-    let shared = rows.keys().fold(first.len(), |shared, key| {
-        first.iter().zip(key.text().as_bytes()).take(shared).take_while(|(a, b)| a == b).count()
-    });
-    let mut order: Vec<(i64, u64, u32)> = (0..)
-        .zip(rows.keys())
-        .map(|(place, key)| {
-            let mut bytes = [0; 8];
-            let rest = key.text().as_bytes().get(shared..).unwrap_or_default();
-            bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            (key.number(), u64::from_be_bytes(bytes), place)
-        })
-        .collect();
-    order.sort_unstable();
-    order.into_iter().map(|(_, _, place)| place).collect()
 }
 
 /// Leaves the first `stored` rows, as they were before they were replaced.
@@ -309,9 +308,9 @@ impl<K, V> Default for Rows<K, V> {
     fn default() -> Self {
         Self {
             fresh: IndexMap::default(),
+            fresh_order: PageOrder::default(),
             settling: IndexMap::default(),
-            order: Vec::new(),
-            settled: 0,
+            order: PageOrder::default(),
             touched: Vec::new(),
             replaced: Vec::new(),
             stored: 0,
