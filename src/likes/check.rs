@@ -17,7 +17,7 @@ use crate::store::{Error, LikersStore, LikesStore};
 const SAMPLE: u32 = 64;
 
 /// What a step may look through beside its rows, for each of them.
-const BESIDE_A_ROW: usize = 16;
+const BESIDE_A_ROW: usize = 64;
 
 /// Where the check is. Lost on a restart or a failure, which starts it again.
 #[derive(Debug, Default)]

@@ -34,13 +34,14 @@ impl PageOrder {
         if self.places.is_empty() {
             (self.first, self.shared) = (text.into(), text.len());
         }
-        let same = self.first.bytes().zip(text.bytes()).take(self.shared).take_while(|(a, b)| a == b);
-        self.shared = same.count();
-        let mut bytes = [0; 8];
-        let rest = text.as_bytes().get(self.skipped..).unwrap_or_default();
-        bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        let (first, now) = (self.first.as_bytes(), text.as_bytes());
+        // As a rule nothing new is learned, and that is one comparison.
+        if now.get(..self.shared) != first.get(..self.shared) {
+            self.shared = first.iter().zip(now).take_while(|(a, b)| a == b).count();
+        }
+        let text = eight_bytes(now.get(self.skipped..).unwrap_or_default());
         let row = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        self.places.push(Place { number, text: u64::from_be_bytes(bytes), row });
+        self.places.push(Place { number, text, row });
     }
 
     /// Takes back all but the first `rows`, of which none has been taken.
@@ -89,6 +90,16 @@ impl PageOrder {
             self.ends.push(from + half);
         }
     }
+}
+
+/// The first ones, filled up with nulls: they compare as the bytes do.
+fn eight_bytes(bytes: &[u8]) -> u64 {
+    let first = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut filled = [0; 8];
+        filled.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        filled
+    });
+    u64::from_be_bytes(first)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 
@@ -19,7 +20,7 @@ pub(super) type LikedAt = Option<i64>;
 /// A membership's key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Member {
-    pub user: Box<str>,
+    pub user: CompactString,
     pub item: ItemKey,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Member {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub workshop: WorkshopKey,
-    pub request: Box<str>,
+    pub request: CompactString,
 }
 
 /// Where a key stands in its table: by a number, and then by a text.
