@@ -107,7 +107,10 @@ pub enum Error {
     #[error("{0} is a backup: `headcount restore {0} --data-dir DIR` makes a data directory of it")]
     Backup(String),
     /// No data directory, where one must be.
-    #[error("{0} is no data directory: it has no manifest.json")]
+    #[error(
+        "{0} is no data directory: it has no manifest.json. Give --data-dir; a service keeps its data in `data` below the \
+         directory that it was started in"
+    )]
     Absent(String),
     /// The operating system's words.
     #[error("{path}: {source}")]
@@ -117,6 +120,14 @@ pub enum Error {
         /// What.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// No data directory, named so that whoever stands elsewhere sees which was meant.
+    #[must_use]
+    pub fn absent(path: &Path) -> Self {
+        Self::Absent(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string())
+    }
 }
 
 impl DataDir {

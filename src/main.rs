@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use headcount::admin::backup::{BackupOptions, RestoreOptions};
+use headcount::admin::call::address;
 use headcount::admin::health::HealthOptions;
 use headcount::admin::reshard::Layout;
 use headcount::admin::space::Space;
 use headcount::admin::transfer;
 use headcount::config::{self, Config, FileChoice, Flag, Loaded};
-use headcount::data_dir::{DataDir, Manifest};
+use headcount::data_dir::{self, DataDir, Manifest};
 use headcount::http::auth::new_key;
 use headcount::likes::rollup::schedule;
 use headcount::partition::Workers;
@@ -34,7 +35,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve (also without a command)
+    /// Serve (also without a command, and then without options)
     Serve(Serve),
     /// Audit a data directory, beside the running service or without it; exit 1 if something is wrong
     Verify(admin::verify::Options),
@@ -68,6 +69,9 @@ enum Command {
         /// A name for the key
         #[arg(long, default_value = "app")]
         name: String,
+        /// What it may do: read, write or admin; once for each [default: read and write]
+        #[arg(long = "scope", value_name = "SCOPE", value_parser = ["read", "write", "admin"], hide_possible_values = true)]
+        scopes: Vec<String>,
     },
 }
 
@@ -77,10 +81,10 @@ struct Serve {
     #[arg(long)]
     config: Option<PathBuf>,
     /// server.listen: address of the public API
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// server.admin_listen: address of the admin API
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
     /// storage.data_dir: where data is kept
     #[arg(long, value_name = "DIR")]
@@ -107,7 +111,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Man => print_manual(),
-        Command::NewKey { name } => print_new_key(&name),
+        Command::NewKey { name, scopes } => print_new_key(&name, scopes),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -131,15 +135,18 @@ fn load(file: Option<PathBuf>, flags: &[Flag]) -> Result<Loaded, Failure> {
 fn check_config(file: Option<PathBuf>) -> Result<(), Failure> {
     let loaded = load(file, &[])?;
     println!("the settings are good: {}", loaded.sources);
+    for warning in config::misspelt_variables() {
+        eprintln!("headcount: {warning}");
+    }
     Ok(())
 }
 
 /// Without `--data-dir`, the directory that `serve` would use here.
 fn verify(options: &admin::verify::Options) -> Result<ExitCode, Failure> {
-    let config = match (&options.data_dir, options.repair) {
+    let config = match (&options.data_dir, &options.config, options.repair) {
         // An audit needs no settings, and none stop it.
-        (Some(_), false) => Config::default(),
-        _ => load(None, &[])?.config,
+        (Some(_), None, false) => Config::default(),
+        _ => load(options.config.clone(), &[])?.config,
     };
     let data_dir = options.data_dir.as_ref().unwrap_or(&config.storage.data_dir);
     Ok(admin::verify::command(data_dir, options, &config))
@@ -168,8 +175,7 @@ fn reshard(options: admin::reshard::Options) -> Result<(), Failure> {
         config.storage.data_dir = data_dir;
     }
     let path = config.storage.data_dir.clone();
-    let manifest =
-        Manifest::read(&path)?.ok_or_else(|| format!("{} is no data directory", path.display()))?;
+    let manifest = Manifest::read(&path)?.ok_or_else(|| data_dir::Error::absent(&path))?;
     let to = Layout {
         shards: options.shards.unwrap_or(manifest.shards),
         partitions: options.partitions.unwrap_or(manifest.partitions),
@@ -248,7 +254,7 @@ fn print_manual() -> Result<(), Failure> {
 }
 
 fn restore(options: RestoreOptions) -> Result<(), Failure> {
-    let config = load(None, &[])?.config;
+    let config = load(options.config, &[])?.config;
     let target = options.data_dir.unwrap_or_else(|| config.storage.data_dir.clone());
     let restored = admin::backup::restore(&options.backup, &target, &Space::of(&config))?;
     println!(
@@ -277,21 +283,29 @@ fn raise_open_files(config: &mut Config) {
         "the system's limit of open files, and what it leaves for connections"
     );
     if config.server.max_connections > connections {
-        tracing::warn!(
-            max_connections = config.server.max_connections,
-            in_force = connections,
-            "server.max_connections is more than the limit of open files allows"
-        );
+        // Who left it as it is shipped asked for nothing; the line above has the number.
+        if config.server.max_connections != Config::default().server.max_connections {
+            tracing::warn!(
+                max_connections = config.server.max_connections,
+                in_force = connections,
+                "server.max_connections is more than the limit of open files allows"
+            );
+        }
         config.server.max_connections = connections;
     }
 }
 
-fn print_new_key(name: &str) -> Result<(), Failure> {
+fn print_new_key(name: &str, mut scopes: Vec<String>) -> Result<(), Failure> {
     let new = new_key()?;
+    if scopes.is_empty() {
+        scopes = vec!["read".to_owned(), "write".to_owned()];
+    }
+    let scopes = toml::Value::from(scopes);
     // As TOML writes a text, which is not quite as Rust does.
     let name = toml::Value::from(name);
     println!("key (shown once): {}\n", new.key);
-    println!("[[auth.keys]]\nname = {name}\nsha256 = \"{}\"\nscopes = [\"read\", \"write\"]", new.sha256);
+    println!("# add to the settings file:");
+    println!("[[auth.keys]]\nname = {name}\nsha256 = \"{}\"\nscopes = {scopes}", new.sha256);
     Ok(())
 }
 
@@ -316,6 +330,9 @@ fn serve(options: &Serve) -> Result<(), Failure> {
     let process =
         Process { metrics: Some(metrics::install()?), log_dropped: Some(log.dropped()), workers: None };
     tracing::info!(version = env!("CARGO_PKG_VERSION"), settings = %loaded.sources, "starting");
+    for warning in config::misspelt_variables() {
+        tracing::warn!("{warning}");
+    }
     raise_open_files(&mut loaded.config);
 
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -342,10 +359,10 @@ async fn serve_until_told(config: &Config, process: Process) -> Result<(), Failu
     }
     let running = server::start(config, process).await?;
     println!(
-        "headcount is ready: public API on http://{}, admin on http://{}, data in {}",
+        "headcount is ready: public API on http://{}, operator's page and admin on http://{}, data in {}",
         running.public,
         running.admin,
-        config.storage.data_dir.display()
+        std::path::absolute(&config.storage.data_dir)?.display()
     );
     tracing::info!(public = %running.public, admin = %running.admin, "ready");
     tokio::select! {

@@ -55,7 +55,9 @@ pub use reshard::reshard;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address is taken, or not this machine's.
-    #[error("cannot listen on {address}: {source}")]
+    #[error(
+        "cannot listen on {address}: {source}. Is headcount running already? Another address: --listen, --admin-listen"
+    )]
     Listen {
         /// Which.
         address: SocketAddr,

@@ -9,13 +9,13 @@ use http_body_util::Full;
 use hyper::{Request, StatusCode, Uri};
 use tokio::time::timeout;
 
-use super::call::{self, call};
+use super::call::{self, address, call};
 
 /// What is asked, and whom.
 #[derive(Debug, Args)]
 pub struct HealthOptions {
     /// The public API of the service [default: server.listen of the settings]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub address: Option<SocketAddr>,
     /// The settings file [default: config/headcount.toml if it exists]
     #[arg(long, conflicts_with = "address")]

@@ -132,6 +132,19 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
         .filter(|(name, _)| name.starts_with(VARIABLE_PREFIX))
 }
 
+/// What is wrong with variables that look like settings and are passed over: one underscore where two belong.
+pub fn misspelt_variables() -> Vec<String> {
+    env::vars_os().filter_map(|(name, _)| misspelt(&name.to_string_lossy())).collect()
+}
+
+fn misspelt(name: &str) -> Option<String> {
+    let rest = name.strip_prefix("HEADCOUNT_").filter(|rest| !rest.starts_with('_'))?;
+    let (section, key) = rest.split_once('_')?;
+    Config::RULE.find(&[section.to_ascii_lowercase()])?;
+    let meant = format!("{VARIABLE_PREFIX}{section}__{}", key.trim_start_matches('_')).to_ascii_uppercase();
+    Some(format!("{name} is no setting and is passed over: two underscores each time, {meant}"))
+}
+
 /// What one source says: always a table, shaped like the whole settings.
 struct Layer {
     source: Source,

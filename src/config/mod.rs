@@ -12,6 +12,6 @@ mod rule;
 mod settings;
 mod validate;
 
-pub use layers::{DEFAULT_FILE, FileChoice, Flag, Loaded, Sources, environment};
+pub use layers::{DEFAULT_FILE, FileChoice, Flag, Loaded, Sources, environment, misspelt_variables};
 pub use problem::{ConfigError, Problem, Source};
 pub use settings::*;

@@ -67,6 +67,9 @@ pub(super) fn object_in<'a, T: Deserialize<'a>>(
     let text = std::str::from_utf8(bytes).map_err(|_| not_json())?;
     // RFC 8259 allows to overlook the mark that some clients on Windows put first; the seed does.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_ascii().is_empty() {
+        return Err(Problem::bad_request("invalid_json", format!("{name} is empty; it is JSON")));
+    }
     // serde would take an array for a struct, field by field.
     let is_object = text.trim_ascii_start().starts_with('{');
     match serde_json::from_str::<T>(text) {

@@ -50,7 +50,7 @@ impl AddBody<'_> {
         let request = match add.request_id {
             None => None,
             Some(json) => Some(text(json).and_then(|id| AddId::parse(&id)).ok_or_else(|| {
-                let detail = "`requestId` matches ^[a-z0-9][a-z0-9-]{2,47}$";
+                let detail = "`requestId` is 3 to 48 of a-z, 0-9 and -, not beginning with -";
                 Problem::bad_request(INVALID, detail).of_field("requestId")
             })?),
         };

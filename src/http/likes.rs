@@ -52,6 +52,10 @@ impl LikeBody<'_> {
             Problem::bad_request("invalid_like", "a like is an object with the text `userId`")
                 .of_field("userId")
         })?;
+        if like.user_id.is_none() {
+            let detail = "`userId` is missing: a like is an object with the text `userId`";
+            return Err(Problem::bad_request("invalid_user", detail).of_field("userId"));
+        }
         let user = like.user_id.and_then(|json| serde_json::from_str::<String>(json.get()).ok());
         user.and_then(|user| UserId::parse(&user, app.limits.max_user_bytes))
             .ok_or_else(|| invalid_user(app).of_field("userId"))

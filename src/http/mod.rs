@@ -20,6 +20,7 @@ mod changes;
 pub mod console;
 mod counters;
 mod deleted;
+mod elsewhere;
 mod ending;
 mod events;
 mod fields;

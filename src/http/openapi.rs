@@ -114,7 +114,7 @@ pub(super) enum Refusals {
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
         (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
         (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
-                                        or `/rooms/{room}/events` (server-sent events); what those streams carry is in the README")
+                                        or `/rooms/{room}/events` (server-sent events); what those streams carry is in docs/http.md")
     )
 )]
 struct Document;

@@ -61,7 +61,10 @@ pub(super) fn segment(uri: &Uri, index: usize) -> Result<Option<Cow<'_, str>>, P
 
 pub(super) fn workshop(uri: &Uri) -> Result<WorkshopName, Problem> {
     segment(uri, 1)?.and_then(|name| WorkshopName::parse(&name)).ok_or_else(|| {
-        Problem::bad_request("invalid_workshop_name", "a workshop's name matches ^[a-z][a-z0-9-]{0,31}$")
+        Problem::bad_request(
+            "invalid_workshop_name",
+            "a workshop's name is 1 to 32 of a-z, 0-9 and -, beginning with a letter",
+        )
     })
 }
 
@@ -77,7 +80,10 @@ pub(super) fn set(uri: &Uri) -> Result<RequestId, Problem> {
 
 fn request_at(uri: &Uri, index: usize) -> Result<RequestId, Problem> {
     segment(uri, index)?.and_then(|id| RequestId::parse(&id)).ok_or_else(|| {
-        Problem::bad_request("invalid_request_id", "a request id matches ^[a-z0-9][a-z0-9-]{2,47}$")
+        Problem::bad_request(
+            "invalid_request_id",
+            "a request id is 3 to 48 of a-z, 0-9 and -, not beginning with -",
+        )
     })
 }
 

@@ -67,7 +67,11 @@ impl Problem {
     }
 
     pub(super) fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", "no such path")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            "no such path; the API is at /openapi.json of the public listener",
+        )
     }
 
     pub(super) fn conflict(error: &'static str, detail: impl Into<String>) -> Self {

@@ -60,7 +60,7 @@ impl ReservationBody<'_> {
         let invalid = || {
             Problem::bad_request(
                 INVALID,
-                "a reservation is an object with `requestId` (^[a-z0-9][a-z0-9-]{2,47}$) and `seats`",
+                "a reservation is an object with `requestId` (3 to 48 of a-z, 0-9 and -, not beginning with -) and `seats`",
             )
         };
         let reservation: ReservationBody<'_> = body.object(invalid)?;
@@ -69,7 +69,8 @@ impl ReservationBody<'_> {
         let mut beyond = Beyond::default();
         let max = app.limits.max_seats_per_request;
         let seats = |max| reservation.seats.and_then(|json| Seats::parse(json.get(), max));
-        let detail = || format!("`seats` is a whole number from 1 to {max}");
+        let detail =
+            || format!("`seats` is a whole number from 1 to {max} (reservations.max_seats_per_request)");
         let today = seats(max).ok_or_else(|| Problem::bad_request(INVALID, detail()).of_field("seats"));
         let seats = beyond.allow(today, || seats(Limits::MOST_SEATS_PER_REQUEST))?;
         let replaces = match reservation.replaces {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{MatchedPath, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 use super::auth::user::KeysAlone;
 use super::auth::{Keys, Permit, Read};
 use super::console::Console;
+use super::elsewhere::{self, Methods};
 use super::observe::{ObserveLayer, Routes};
 use super::origins::Origins;
 use super::problem::Problem;
@@ -202,6 +203,7 @@ pub fn public(app: &App, config: &Config) -> Router {
     let namespaces = &config.namespaces;
     let (router, mut document) = documented(namespaces).split_for_parts();
     openapi::fit(&mut document, &app.limits, &app.keys);
+    let allowed = elsewhere::methods(&document);
     let document = document.to_pretty_json().unwrap_or_default();
     let serve_document =
         move || async move { ([(header::CONTENT_TYPE, "application/json")], document.clone()) };
@@ -224,7 +226,8 @@ pub fn public(app: &App, config: &Config) -> Router {
     if config.server.noop_routes {
         router = router.merge(noop::routes());
     }
-    router = otherwise(router.merge(web::routes(config.server.demo)));
+    router =
+        otherwise(router.merge(web::routes(config.server.demo)), allowed).fallback(elsewhere::no_such_path);
     if let Some(cors) = app.origins.layer() {
         // Around what answers for wrong methods, for a preflight is one of those.
         router = router.layer(cors);
@@ -305,12 +308,17 @@ pub fn admin(app: &App) -> Router {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),
         false => router,
     };
-    observed(otherwise(router), app).layer(Extension(KeysAlone))
+    observed(otherwise(router, Methods::new()), app).layer(Extension(KeysAlone))
 }
 
 /// What answers where no handler does.
-fn otherwise(router: Router<App>) -> Router<App> {
-    router.fallback(async || Problem::not_found()).method_not_allowed_fallback(method_not_allowed)
+fn otherwise(router: Router<App>, allowed: Methods) -> Router<App> {
+    let allowed = Arc::new(allowed);
+    router.fallback(async || Problem::not_found()).method_not_allowed_fallback(
+        move |matched: Option<MatchedPath>, uri: Uri| async move {
+            method_not_allowed(&uri, matched.and_then(|path| allowed.get(path.as_str()).cloned()))
+        },
+    )
 }
 
 fn observed(router: Router<App>, app: &App) -> Router {
@@ -318,17 +326,19 @@ fn observed(router: Router<App>, app: &App) -> Router {
 }
 
 /// The seed looks at a workshop's name before it looks at the method.
-async fn method_not_allowed(uri: Uri) -> Problem {
+fn method_not_allowed(uri: &Uri, allowed: Option<String>) -> Problem {
     // The router takes an empty segment for a name.
     if uri.path().contains("//") {
         return Problem::not_found();
     }
     if uri.path().starts_with("/workshops/")
-        && let Err(problem) = path::workshop(&uri)
+        && let Err(problem) = path::workshop(uri)
     {
         return problem;
     }
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "see the Allow header")
+    let detail = allowed
+        .map_or_else(|| "see the Allow header".to_owned(), |methods| format!("allowed here: {methods}"));
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
 async fn metrics(_permit: Permit<Read>, State(app): State<App>) -> impl IntoResponse {

@@ -105,7 +105,7 @@ impl ConfirmSetBody<'_> {
 impl SetBody<'_> {
     fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted, Beyond), Problem> {
         let invalid = || {
-            let detail = "a set is an object with `requestId` (^[a-z0-9][a-z0-9-]{2,47}$) and `lines`";
+            let detail = "a set is an object with `requestId` (3 to 48 of a-z, 0-9 and -, not beginning with -) and `lines`";
             Problem::bad_request(INVALID, detail)
         };
         let asked: SetBody<'_> = body.object(invalid)?;

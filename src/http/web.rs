@@ -56,12 +56,16 @@ fn widget(asked: &HeaderMap, etag: &str) -> Response {
     }
 }
 
-async fn page() -> impl IntoResponse {
+/// The command on it names the address that the page was asked at.
+async fn page(asked: HeaderMap) -> impl IntoResponse {
+    let host = asked.get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_address = |host: &&str| host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]".contains(c));
+    let page = DEMO.replace("127.0.0.1:8787", host.filter(is_address).unwrap_or("127.0.0.1:8787"));
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, DEMO_MAY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    (headers, DEMO)
+    (headers, page)
 }

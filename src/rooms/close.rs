@@ -1,4 +1,4 @@
-//! Why a socket ends: one table of codes, as the README prints it.
+//! Why a socket ends: one table of codes, as docs/http.md prints it.
 
 use std::time::Duration;
 
@@ -98,10 +98,10 @@ mod tests {
 
     /// Code and reason of each row, in its order.
     #[test]
-    fn the_readme_s_table_is_the_code_s() {
-        let readme = include_str!("../../README.md");
+    fn the_documented_table_is_the_code_s() {
+        let documented = include_str!("../../docs/http.md");
         let (_, table) =
-            readme.split_once("| code | reason | meaning | come back? |\n|---:|---|---|---|\n").unwrap();
+            documented.split_once("| code | reason | meaning | come back? |\n|---:|---|---|---|\n").unwrap();
         let rows = table.lines().map_while(|line| line.strip_prefix("| ")).map(|row| {
             let mut cells = row.split(" | ");
             let code: u16 = cells.next().unwrap().parse().unwrap();

@@ -57,7 +57,7 @@ pub struct Booking {
 
 /// Where a request is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the words that clients read; the README has a line on each")]
+#[expect(missing_docs, reason = "the words that clients read; docs/http.md has a line on each")]
 pub enum State {
     Accepted,
     Rejected,
@@ -132,7 +132,7 @@ impl Booking {
 
 /// Why seats were refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the words that clients read; the README has a line on each")]
+#[expect(missing_docs, reason = "the words that clients read; docs/http.md has a line on each")]
 pub enum Reason {
     NotEnoughSeats,
     SaleNotOpen,
@@ -202,7 +202,7 @@ pub struct Event {
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the words that clients read; the README has a line on each")]
+#[expect(missing_docs, reason = "the words that clients read; docs/http.md has a line on each")]
 pub enum EventKind {
     Configured,
     Accepted,

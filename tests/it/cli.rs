@@ -71,3 +71,65 @@ fn completions_and_the_manual_name_every_command() {
         }
     }
 }
+
+#[test]
+fn a_mistake_on_the_command_line_hears_what_to_do() {
+    let setup = Setup::new();
+    let refused = |setup: &Setup, arguments: &[&str]| {
+        let output = setup.run(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for arguments in [
+        &["serve", "--listen", "localhost:9000"][..],
+        &["serve", "--admin-listen", "8788"],
+        &["health", "--address", "localhost:9000"],
+        &["backup", "today", "--admin", "localhost:9000"],
+    ] {
+        let said = refused(&setup, arguments);
+        assert!(said.contains("must be an IP address and port, such as 127.0.0.1:8787"), "{said}");
+    }
+    let nothing = setup.scratch().join("data");
+    for arguments in [&["verify"][..], &["reshard", "--shards", "4"], &["export"]] {
+        let said = refused(&setup, arguments);
+        assert!(said.contains(&format!("{} is no data directory", nothing.display())), "{said}");
+        assert!(said.contains("Give --data-dir"), "{said}");
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = refused(&setup, &["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0"]);
+    assert!(said.contains("Is headcount running already?"), "{said}");
+}
+
+#[test]
+fn a_variable_with_one_underscore_is_told_of() {
+    let setup = Setup::new().with_env("HEADCOUNT_SERVER_DEMO", "true").with_env("HEADCOUNT_API_KEY", "k");
+    let output = setup.run(&["check-config"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("HEADCOUNT_SERVER_DEMO is no setting"), "{said}");
+    assert!(said.contains("HEADCOUNT__SERVER__DEMO"), "{said}");
+    assert!(!said.contains("API_KEY"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_and_restore_read_the_settings_that_they_are_given() {
+    let setup = Setup::new();
+    let service = setup.start();
+    let file = setup.scratch().join("settings.toml");
+    std::fs::write(&file, format!("[storage]\ndata_dir = {:?}\n", setup.data_dir())).unwrap();
+    let file = file.to_str().unwrap();
+    let output = setup.run(&["verify", "--config", file]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    // The public listener takes no backups, and says who does.
+    let output = setup.run(&["backup", "one", "--admin", &service.public]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("is no admin listener"), "{said}");
+    let output = setup.run(&["backup", "one", "--admin", &service.admin_address]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let other = setup.scratch().join("other");
+    std::fs::write(file, format!("[storage]\ndata_dir = {other:?}\n")).unwrap();
+    let output = setup.run(&["restore", "backups/one", "--config", file]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(other.join("manifest.json").exists());
+}

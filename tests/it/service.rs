@@ -86,7 +86,7 @@ impl Setup {
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        // headcount is ready: public API on http://A, admin on http://B, data in D
+        // headcount is ready: public API on http://A, operator's page and admin on http://B, data in D
         let ready = stdout.lines().map_while(Result::ok).find(|line| line.starts_with("headcount is ready"));
         let Some(ready) = ready else {
             let status = child.wait().unwrap();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ const NEVER: &str = "0 0 0 1 1 *";
 async fn it_says_when_and_where_it_is_ready() {
     let setup = Setup::new();
     let service = setup.start();
-    let (public, rest) = service.ready.split_once(", admin on http://").unwrap();
+    let (public, rest) = service.ready.split_once(", operator's page and admin on http://").unwrap();
     let (admin, directory) = rest.split_once(", data in ").unwrap();
     assert_eq!(public, format!("headcount is ready: public API on http://{}", service.public));
     assert_eq!(directory, setup.data_dir().to_str().unwrap());
@@ -100,7 +101,10 @@ async fn a_file_covers_defaults_a_variable_covers_the_file_and_a_flag_covers_bot
         let capacity = service.client.status("workshop").await["capacity"].as_i64().unwrap();
         let three = service.client.reserve("workshop", "request-3", 3).await.status;
         let four = service.client.reserve("workshop", "request-4", 4).await.status;
-        let directory = service.ready.rsplit_once("data in ").unwrap().1.to_owned();
+        let directory = service.ready.rsplit_once("data in ").unwrap().1;
+        // It says where that is.
+        assert!(Path::new(directory).is_absolute(), "{directory}");
+        let directory = Path::new(directory).file_name().unwrap().to_str().unwrap().to_owned();
         assert!(service.stop().success());
         (capacity, three, four, directory)
     };

@@ -42,6 +42,8 @@ fn the_demo_is_served_where_it_is_asked_for() {
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
     assert!(page.text.contains("<headcount-like item=\"post-1\" user=\"ada\""));
+    // What it tells to type works where it is.
+    assert!(!page.text.contains(":8787"), "{}", page.text);
     assert_eq!(raw::send(&service.admin_address, "GET", "/demo", "").status, 404);
 }
 

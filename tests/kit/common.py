@@ -137,7 +137,7 @@ class Service:
         with self.log_file.open("wb") as log:
             self.process = start(*command, cwd=home, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, **options)
         ready = self.process.stdout.readline()
-        found = re.search(r"public API on (http://\S+), admin on (http://\S+),", ready)
+        found = re.search(r"public API on (http://\S+), operator's page and admin on (http://\S+),", ready)
         need(found, f"the service did not start: {ready}\n{self.log()}")
         self.public, self.admin = found.groups()
 

@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use http_body_util::Full;
-use hyper::Request;
+use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use crate::admin::call::{self, call};
+use crate::admin::call::{self, address, call};
 
 /// `headcount backup`'s arguments.
 #[derive(Debug, clap::Args)]
 pub struct BackupOptions {
     /// The backup to write: a name in the service's backup.dir, or a path there
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "NAME")]
     pub dir: PathBuf,
     /// The admin API of the service [default: the settings' server.admin_listen]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub admin: Option<SocketAddr>,
     /// The settings file [default: config/headcount.toml if it exists]
     #[arg(long)]
@@ -71,5 +71,12 @@ pub async fn ask(admin: SocketAddr, key: Option<&str>, dir: &Path) -> Result<Val
     if answer.status.is_success() {
         return Ok(answer.body);
     }
-    Err(Error::Refused(format!("{}: {}", answer.status, answer.detail())))
+    let hint = match answer.status {
+        StatusCode::NOT_FOUND => {
+            format!(". {admin} is no admin listener: --admin takes the service's server.admin_listen")
+        }
+        StatusCode::UNAUTHORIZED => ". Set HEADCOUNT_API_KEY to a key with the scope admin".to_owned(),
+        _ => String::new(),
+    };
+    Err(Error::Refused(format!("{}: {}{hint}", answer.status, answer.detail())))
 }

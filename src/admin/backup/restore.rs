@@ -24,6 +24,9 @@ pub struct RestoreOptions {
     /// The data directory to make; it must be empty or missing [default: the settings' storage.data_dir]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// The settings file [default: config/headcount.toml if it exists]
+    #[arg(long)]
+    pub config: Option<PathBuf>,
 }
 
 /// What was restored.
@@ -39,7 +42,9 @@ pub struct Restored {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not a backup, or not a whole one.
-    #[error("{0} is no backup, or was interrupted: a whole one has a backup.json")]
+    #[error(
+        "{0} is no backup, or was interrupted: a whole one has a backup.json. A service writes backups into backup.dir"
+    )]
     NoBackup(String),
     /// Written by a newer headcount.
     #[error(
@@ -77,7 +82,10 @@ pub enum Error {
 /// # Errors
 /// See [`Error`]. The directory is no data directory then.
 pub fn restore(backup: &Path, target: &Path, space: &Space) -> Result<Restored, Error> {
-    let no_backup = || Error::NoBackup(backup.display().to_string());
+    let no_backup = || {
+        let whole = std::path::absolute(backup).unwrap_or_else(|_| backup.to_owned());
+        Error::NoBackup(whole.display().to_string())
+    };
     if is_partial(&backup.canonicalize().unwrap_or_default()) {
         return Err(no_backup());
     }

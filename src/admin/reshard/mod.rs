@@ -131,8 +131,7 @@ pub struct Moved {
 /// # Errors
 /// See [`Error`].
 pub fn estimate(config: &Config, path: &Path, to: Layout) -> Result<Estimate, Error> {
-    let manifest =
-        Manifest::read(path)?.ok_or_else(|| data_dir::Error::Absent(path.display().to_string()))?;
+    let manifest = Manifest::read(path)?.ok_or_else(|| data_dir::Error::absent(path))?;
     Estimate::of(path, &manifest, to, Space::of(config).free(path)?)
 }
 

@@ -52,7 +52,7 @@ impl From<rusqlite::Error> for Error {
 /// See [`Error`].
 pub fn run(which: &Which, data_dir: &Path) -> Result<u64, Error> {
     let manifest = Manifest::read(data_dir)?;
-    let manifest = manifest.ok_or_else(|| data_dir::Error::Absent(data_dir.display().to_string()))?;
+    let manifest = manifest.ok_or_else(|| data_dir::Error::absent(data_dir))?;
     let partitions = (0..manifest.partitions)
         .map(|partition| snapshot(&manifest.partition_file(data_dir, partition), &PARTITION_SCHEMA))
         .collect::<Result<Vec<_>, _>>()?;

@@ -21,7 +21,7 @@ pub enum Format {
 /// What both commands are told.
 #[derive(Debug, Clone, Args)]
 pub struct Which {
-    /// The file, `-` for standard input or output
+    /// The file; `-` is standard input of an import, standard output of an export
     #[arg(default_value = "-")]
     pub file: PathBuf,
     /// How rows are written [default: what the file's name ends with, csv without a name]

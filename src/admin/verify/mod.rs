@@ -42,7 +42,10 @@ pub struct Options {
     /// The data directory [default: the settings' storage.data_dir]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Pass only if nothing of this namespace is stored: likes or workshops
+    /// The settings file [default: config/headcount.toml if it exists]
+    #[arg(long)]
+    pub config: Option<PathBuf>,
+    /// Pass only if nothing of this namespace is stored: likes, workshops or rooms
     #[arg(long, value_name = "NAMESPACE")]
     pub deleted: Option<Namespace>,
     /// Put right what is wrong about likes: counters from memberships and ledgers, totals from counters. Without the service
@@ -145,7 +148,7 @@ pub fn verify(path: &Path) -> Result<Report, Error> {
 
 fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let manifest = Manifest::read(path)?;
-    Ok(manifest.ok_or_else(|| data_dir::Error::Absent(path.display().to_string()))?)
+    Ok(manifest.ok_or_else(|| data_dir::Error::absent(path))?)
 }
 
 fn in_file<T>(file: &Path, look: impl FnOnce() -> Result<T, store::Error>) -> Result<T, Error> {

@@ -122,3 +122,31 @@ fn what_is_no_http_is_a_4xx_too() {
     let answer = raw::exchange(&service.public, broken_chunk);
     assert_answer(&answer, (400, "incomplete_body", ""), "a broken chunk");
 }
+
+#[test]
+fn what_is_looked_for_in_the_wrong_place_is_told_where_it_is() {
+    let service = Setup::new().start();
+    for (method, path, body, word) in [
+        ("GET", "/", "", "/openapi.json"),
+        ("GET", "/nothing", "", "/openapi.json"),
+        ("GET", "/metrics", "", "admin listener"),
+        ("POST", "/backup", "{}", "admin listener"),
+        ("GET", "/demo", "", "server.demo = true"),
+        ("PATCH", "/likes/a", "", "allowed here: GET, POST, DELETE"),
+        ("POST", "/workshops/w/status", "", "allowed here: GET"),
+        ("POST", "/widget.js", "", "see the Allow header"),
+        ("POST", "/workshops/w/reservations", "", "the body is empty"),
+        ("POST", "/workshops/w/reservations", r#"{"requestId":"-"}"#, "3 to 48 of a-z, 0-9 and -"),
+        (
+            "POST",
+            "/workshops/w/reservations",
+            r#"{"requestId":"one","seats":5}"#,
+            "from 1 to 4 (reservations.max_seats_per_request)",
+        ),
+        ("POST", "/likes/a", r#"{"user":"ada"}"#, "`userId` is missing"),
+    ] {
+        let answer = raw::send(&service.public, method, path, body);
+        let detail = answer.json["detail"].as_str().unwrap();
+        assert!(detail.contains(word), "{method} {path} {body}: {detail}");
+    }
+}

@@ -42,8 +42,8 @@ export function overview({ at, now, series, instance, rollup, partitions, namesp
 export function top({ top }) {
   const items = top?.items ?? [];
   keyed(byId('top'), items, ({ item }) => item, () => {
-    const node = row([{ name: 'item', kind: 'name' }, { name: 'chart', kind: 'spark-col' },
-      { name: 'gained', kind: 'num' }, { name: 'total', kind: 'num' }]);
+    const node = row([{ name: 'item', kind: 'name' }, { name: 'gained', kind: 'num' },
+      { name: 'total', kind: 'num' }, { name: 'chart', kind: 'spark-col' }]);
     node.chart = columns();
     node.parts.chart.append(node.chart);
     return node;
