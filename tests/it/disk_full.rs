@@ -271,6 +271,35 @@ async fn a_disk_whose_syncs_fail_loses_nothing_and_needs_no_restart() {
     a_failing_disk_loses_nothing(EIO).await;
 }
 
+/// Checkpoints alone fail, for the logs can be synced: what they had moved is moved again, from logs that stay whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_whose_checkpoints_fail_loses_nothing_and_needs_no_restart() {
+    let mut disk = FailingDisk::new();
+    disk.setup =
+        disk.setup.with("sqlite.wal_autocheckpoint_pages", 30).with_env("FAILING_DISK_SPARED", "-wal");
+    let mut history = History::new(Rng::seed());
+    println!("{}", history.rng);
+    let service = disk.setup.start();
+    let client = &service.client;
+    history.load(client, 100).await;
+    disk.fail(EIO);
+    let refusals = history.load(client, 300).await;
+    assert!(refusals.contains_key("outcome_unknown"), "no checkpoint has failed: {refusals:?}");
+    assert!(
+        refusals.keys().all(|word| ["outcome_unknown", "unavailable"].contains(&&**word)),
+        "{refusals:?}"
+    );
+    disk.work();
+    until_liked(client).await;
+    history.load(client, 100).await;
+    history.assert_kept(client, Replay::All).await;
+    service.kill();
+    let service = disk.setup.start();
+    history.assert_kept(&service.client, Replay::All).await;
+    assert!(service.stop().success());
+    disk.setup.assert_verified();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_on_a_read_only_disk_is_refused_and_changes_nothing() {
     let disk = FailingDisk::new();

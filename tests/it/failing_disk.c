@@ -2,6 +2,7 @@
  * failing_disk: an LD_PRELOAD shim that makes a disk fail and work again under a running process, without a disk.
  *
  * FAILING_DISK_DIR     the directory whose files are on that disk
+ * FAILING_DISK_SPARED  how the names of those files end that do not fail; none by default
  * FAILING_DISK_SWITCH  while this file exists, whatever changes those files fails with the errno whose number it holds
  *
  * ENOSPC leaves existing files open for writing; EROFS refuses that, too. EIO fails syncs alone. Reads go on. Shared
@@ -42,7 +43,9 @@ static int on_disk(const char *path)
 {
     char full[PATH_MAX], root[PATH_MAX], dir[PATH_MAX];
     const char *wanted = getenv("FAILING_DISK_DIR"), *slash = strrchr(path, '/');
+    const char *spared = getenv("FAILING_DISK_SPARED");
     if (!wanted || !slash || slash == path) return 0;
+    if (spared && strlen(path) >= strlen(spared) && !strcmp(path + strlen(path) - strlen(spared), spared)) return 0;
     snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
     return realpath(dir, full) && realpath(wanted, root) && !strcmp(full, root);
 }
