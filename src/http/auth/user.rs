@@ -82,6 +82,10 @@ fn not_believed(wrong: Wrong) -> Problem {
         ),
         Wrong::Expired => problem("token_expired", "the token has ended: get a new one"),
         Wrong::Says(allowed) => problem("invalid_token", &format!("the token is signed, but {allowed}")),
+        Wrong::Claims(claim) => problem(
+            "invalid_token",
+            &format!("the token is signed, but its claim `{claim}` is unknown here: is it misspelt?"),
+        ),
     }
 }
 
