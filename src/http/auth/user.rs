@@ -178,6 +178,11 @@ impl EndUser {
         }
     }
 
+    /// Whether its token is for some items, workshops or rooms alone.
+    pub(in crate::http) fn is_narrowed(&self, feature: Feature) -> bool {
+        self.only(feature).is_some()
+    }
+
     fn only(&self, feature: Feature) -> Option<&[String]> {
         let claims = &self.claims;
         match feature {
