@@ -35,6 +35,7 @@ use crate::partition::Clock;
 use crate::people::Forgetter;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
+use crate::telemetry::Telemetry;
 use crate::usage::Usage;
 use crate::usage::stored::Measured;
 
@@ -90,6 +91,8 @@ pub struct Shared {
     pub routes: Routes,
     /// Where `/metrics` comes from.
     pub metrics: Option<PrometheusHandle>,
+    /// Makes the spans of requests.
+    pub telemetry: Telemetry,
     /// Counts log lines that were dropped.
     pub log_dropped: Option<ErrorCounter>,
     /// `faults.clock_control`
@@ -229,7 +232,7 @@ pub fn public(app: &App, config: &Config) -> Router {
         // Around what answers for wrong methods, for a preflight is one of those.
         router = router.layer(cors);
     }
-    observed(router, app)
+    observed(router, app, app.telemetry.clone())
 }
 
 pub(super) fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
@@ -305,7 +308,8 @@ pub fn admin(app: &App) -> Router {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),
         false => router,
     };
-    observed(otherwise(router), app).layer(Extension(KeysAlone))
+    // Whoever scrapes and looks is not traced.
+    observed(otherwise(router), app, Telemetry::off()).layer(Extension(KeysAlone))
 }
 
 /// What answers where no handler does.
@@ -313,8 +317,8 @@ fn otherwise(router: Router<App>) -> Router<App> {
     router.fallback(async || Problem::not_found()).method_not_allowed_fallback(method_not_allowed)
 }
 
-fn observed(router: Router<App>, app: &App) -> Router {
-    router.layer(ObserveLayer(app.clone())).with_state(app.clone())
+fn observed(router: Router<App>, app: &App, telemetry: Telemetry) -> Router {
+    router.layer(ObserveLayer { app: app.clone(), telemetry }).with_state(app.clone())
 }
 
 /// The seed looks at a workshop's name before it looks at the method.
