@@ -14,7 +14,7 @@
 //! - [`partition`]: the thread that takes a batch, commits it and lets the answers out. Knows no feature.
 //! - [`store`]: where state is kept; [`data_dir`]: whose it is; [`opening`]: its files, opened.
 //! - [`admin`]: a data directory from outside: audit, repair, import, export.
-//! - [`usage`]: what each namespace costs; [`metrics`], [`log`]: what operators see.
+//! - [`usage`]: what each namespace costs; [`metrics`], [`log`], [`telemetry`]: what operators see.
 //!
 //! Dependencies point one way: http, feature, partition, store. No feature knows another.
 
@@ -39,4 +39,5 @@ pub mod reservations;
 pub mod rooms;
 pub mod server;
 pub mod store;
+pub mod telemetry;
 pub mod usage;

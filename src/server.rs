@@ -2,7 +2,7 @@
 //!
 //! Start: bind, lock and read the data directory, move its data if that is asked for, open the stores, spawn the partitions,
 //! start the roll-up, the sweepers and the keeper of sets, accept. Stop, the other way round: accept no more, send the sockets away, finish
-//! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint.
+//! what is in flight, one last roll-up, let the partitions empty their queues and checkpoint, send the last traces.
 
 mod partitions;
 mod removal;
@@ -46,6 +46,7 @@ use crate::store;
 use crate::store::SummaryStore;
 use crate::store::history::Kept;
 use crate::store::sqlite::summary::SqliteSummary;
+use crate::telemetry::{self, Telemetry};
 use crate::usage::stored::Measured;
 
 pub use partitions::{Engines, Partitions};
@@ -92,6 +93,9 @@ pub enum Error {
     /// No thread.
     #[error("cannot start a partition's thread: {0}")]
     Thread(std::io::Error),
+    /// Where traces go.
+    #[error(transparent)]
+    Telemetry(#[from] telemetry::Error),
     /// The roll-up's schedule.
     #[error("rollup.schedule: {0}")]
     Schedule(String),
@@ -126,6 +130,7 @@ pub struct Running {
     sweeper: TaskTracker,
     forgetting: JoinHandle<()>,
     partitions: Partitions,
+    telemetry: Telemetry,
     /// Held until everything is down.
     _data: DataDir,
 }
@@ -137,6 +142,7 @@ pub struct Running {
 pub async fn start(config: &Config, process: Process) -> Result<Running, Error> {
     let public = listen(config.server.listen).await?;
     let admin = listen(config.server.admin_listen).await?;
+    let telemetry = Telemetry::start(&config.telemetry)?;
     let placed = (config.likes.shards, config.storage.partitions);
     let mut data = DataDir::open_as_placed(&config.storage.data_dir, placed.0, placed.1)?;
     removal::check_confirmed(config, data.manifest())?;
@@ -229,6 +235,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         usage,
         stored,
         backups,
+        telemetry: telemetry.clone(),
         metrics: process.metrics,
         log_dropped: process.log_dropped,
         #[cfg(debug_assertions)]
@@ -261,6 +268,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         sweeper,
         forgetting,
         partitions,
+        telemetry,
         _data: data,
     })
 }
@@ -286,6 +294,7 @@ impl Running {
             tracing::error!("the task that forgets people ended in a panic");
         }
         self.partitions.stop().await;
+        self.telemetry.stop().await;
     }
 }
 

@@ -18,10 +18,14 @@ pub(crate) enum Rule {
     Whole { min: i64, max: i64 },
     /// A power of two within both bounds.
     PowerOfTwo { min: i64, max: i64 },
+    /// A number from 0 to 1.
+    Ratio,
     /// `true` or `false`.
     Switch,
     /// An IP address and a port. Names are not resolved: what is listened on must not depend on a resolver.
     Address,
+    /// The address of a server of HTTP without TLS, with or without a path.
+    HttpAddress,
     /// Text of so many characters. Control characters are refused because settings end up in log lines; so is U+FFFD,
     /// which stands where a variable was no UTF-8.
     Text { min: usize, max: usize },
@@ -83,7 +87,15 @@ impl Rule {
     }
 
     fn wants_text(&self) -> bool {
-        matches!(self, Rule::Address | Rule::Text { .. } | Rule::Word(_) | Rule::Sha256 | Rule::Secret)
+        matches!(
+            self,
+            Rule::Address
+                | Rule::HttpAddress
+                | Rule::Text { .. }
+                | Rule::Word(_)
+                | Rule::Sha256
+                | Rule::Secret
+        )
     }
 
     /// Whether a value without keys of its own is allowed.
@@ -93,8 +105,11 @@ impl Rule {
             (Rule::PowerOfTwo { min, max }, Value::Integer(number)) => {
                 (min..=max).contains(&number) && number.count_ones() == 1
             }
+            (Rule::Ratio, Value::Float(number)) => (0.0..=1.0).contains(number),
+            (Rule::Ratio, Value::Integer(number)) => matches!(number, 0 | 1),
             (Rule::Switch, Value::Boolean(_)) => true,
             (Rule::Address, Value::String(text)) => text.parse::<SocketAddr>().is_ok(),
+            (Rule::HttpAddress, Value::String(text)) => is_http_address(text),
             (Rule::Text { min, max }, Value::String(text)) => {
                 (*min..=*max).contains(&text.chars().count())
                     && !text
@@ -126,8 +141,10 @@ impl fmt::Display for Rule {
         match self {
             Rule::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
             Rule::PowerOfTwo { min, max } => write!(f, "a power of two from {min} to {max}"),
+            Rule::Ratio => f.write_str("a number from 0 to 1"),
             Rule::Switch => f.write_str("true or false"),
             Rule::Address => f.write_str("an IP address and port, such as 127.0.0.1:8787 or [::1]:8787"),
+            Rule::HttpAddress => f.write_str("an address such as http://127.0.0.1:4318"),
             Rule::Text { min, max } => write!(f, "text of {min} to {max} characters, no control characters"),
             Rule::Word(words) => write!(f, "one of {}", words.join(", ")),
             Rule::SomeWords(words) => write!(f, "a list of at least one of {}", words.join(", ")),
@@ -198,6 +215,17 @@ fn is_origin(text: &str) -> bool {
         && (implied.is_empty() || !authority.ends_with(implied))
 }
 
+/// Whether this is plain HTTP to a host, perhaps with a port and a path. No user, no query: neither is asked for.
+fn is_http_address(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("http://").filter(|rest| rest.len() <= 255) else { return false };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_plain = |text: &str, more: &[u8]| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte) || more.contains(&byte))
+    };
+    !host.is_empty() && !host.starts_with(':') && is_plain(host, b":[]") && is_plain(path, b"/~")
+}
+
 fn rule_of(keys: Keys, name: &str) -> Option<&'static Rule> {
     keys.iter().find(|(key, _)| *key == name).map(|(_, rule)| rule)
 }
@@ -222,7 +250,9 @@ mod tests {
         ("count", whole(1, 9)),
         ("page", Rule::PowerOfTwo { min: 512, max: 65_536 }),
         ("open", Rule::Switch),
+        ("ratio", Rule::Ratio),
         ("listen", Rule::Address),
+        ("collector", Rule::HttpAddress),
         ("name", Rule::Text { min: 1, max: 3 }),
         ("level", Rule::Word(&["low", "high"])),
         (
@@ -248,7 +278,15 @@ mod tests {
             "page = 512",
             "page = 65536",
             "open = false",
+            "ratio = 0",
+            "ratio = 0.0",
+            "ratio = 0.25",
+            "ratio = 1.0",
+            "ratio = 1",
             "listen = '[::1]:0'",
+            "collector = 'http://127.0.0.1:4318'",
+            "collector = 'http://[::1]:4318/'",
+            "collector = 'http://otel-collector.example/some/path'",
             "name = 'a'",
             "name = 'äöü'",
             "level = 'high'",
@@ -266,6 +304,19 @@ mod tests {
             "page = 4095",
             "page = -9223372036854775808",
             "open = 1",
+            "ratio = -0.1",
+            "ratio = 1.1",
+            "ratio = nan",
+            "ratio = 2",
+            "ratio = '1'",
+            "collector = '127.0.0.1:4318'",
+            "collector = 'https://127.0.0.1:4318'",
+            "collector = 'http://'",
+            "collector = 'http://:4318'",
+            "collector = 'http://ada@example.com'",
+            "collector = 'http://example.com?a=b'",
+            "collector = 'http://example.com/ '",
+            "collector = 4318",
             "listen = 'localhost:1'",
             "listen = 8787",
             "name = ''",
@@ -289,8 +340,8 @@ mod tests {
         assert_eq!(
             problems("cuont = 1\n'a.b' = 1"),
             [
-                r#""a.b" is not a setting; allowed here: count, page, open, listen, name, level, keys"#,
-                "cuont is not a setting; allowed here: count, page, open, listen, name, level, keys",
+                r#""a.b" is not a setting; allowed here: count, page, open, ratio, listen, collector, name, level, keys"#,
+                "cuont is not a setting; allowed here: count, page, open, ratio, listen, collector, name, level, keys",
             ]
         );
     }

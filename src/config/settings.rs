@@ -12,6 +12,7 @@ mod rooms;
 mod secret;
 mod server;
 mod storage;
+mod telemetry;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,7 @@ pub use rooms::{RoomHistory, Rooms};
 pub use secret::{NotASecret, SharedSecret};
 pub use server::Server;
 pub use storage::{Sqlite, Storage, Synchronous};
+pub use telemetry::Telemetry;
 
 use super::rule::Rule;
 
@@ -69,6 +71,8 @@ pub struct Config {
     pub auth: Auth,
     /// What is logged, and how.
     pub log: Log,
+    /// Where traces go.
+    pub telemetry: Telemetry,
     /// How far the wall clock is trusted.
     pub clock: Clock,
     /// Faults made on purpose, for tests. Absent from release builds.
@@ -94,6 +98,7 @@ impl Config {
         ("namespaces", Rule::Section(Namespaces::KEYS)),
         ("auth", Rule::Section(Auth::KEYS)),
         ("log", Rule::Section(Log::KEYS)),
+        ("telemetry", Rule::Section(Telemetry::KEYS)),
         ("clock", Rule::Section(Clock::KEYS)),
         #[cfg(debug_assertions)]
         ("faults", Rule::Section(Faults::KEYS)),

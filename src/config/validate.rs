@@ -101,6 +101,13 @@ impl Config {
             let value = Value::Array(vec![Value::String("*".to_owned())]);
             refuse("server.cors_origins", value, why.to_owned());
         }
+        if let Some(endpoint) = &self.telemetry.otlp_endpoint
+            && !cfg!(feature = "otel")
+        {
+            let why = "needs a binary with traces in it, and this one was built without: \
+                       cargo build --release --features otel";
+            refuse("telemetry.otlp_endpoint", Value::String(endpoint.clone()), why.to_owned());
+        }
         problems.extend(self.twins(sources));
         problems.extend(self.twin_secrets(sources));
         problems
@@ -185,6 +192,14 @@ mod tests {
     #[test]
     fn the_defaults_are_valid() {
         assert_eq!(refusal(|_| ()), "");
+    }
+
+    #[test]
+    fn traces_need_a_binary_that_makes_them() {
+        let refused = refusal(|config| config.telemetry.otlp_endpoint = Some("http://127.0.0.1:4318".into()));
+        let why = "built-in: telemetry.otlp_endpoint = \"http://127.0.0.1:4318\": needs a binary with traces in it, and this \
+                   one was built without: cargo build --release --features otel";
+        assert_eq!(refused, if cfg!(feature = "otel") { "" } else { why });
     }
 
     #[test]

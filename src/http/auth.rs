@@ -4,15 +4,16 @@
 //! digest. Without keys and token secrets in the settings the service is open, which the settings allow on loopback only.
 //!
 //! A key is looked for first, and one that is found costs nothing more. Only a request that carries none may carry a
-//! token: [`token`] believes it, [`policy`] says what its user may do, [`user`] sees to it that this is done as itself.
+//! token: [`token`] believes it, [`policy`] says what its user may do, [`user`] sees to it that this is done as itself, and
+//! [`streams`] that it does not hold too many open.
 
 pub(super) mod policy;
+pub(super) mod streams;
 mod token;
 pub(super) mod user;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -22,9 +23,11 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use self::policy::Feature;
+use self::streams::Streams;
 use self::token::Tokens;
 use self::user::EndUser;
 use super::App;
+use super::ending::Stay;
 use super::problem::Problem;
 use crate::config::{ApiKey, Auth, Scope};
 
@@ -33,11 +36,12 @@ use crate::config::{ApiKey, Auth, Scope};
 pub struct Keys {
     keys: Vec<ApiKey>,
     tokens: Tokens,
+    streams: Streams,
 }
 
 impl From<&Auth> for Keys {
     fn from(auth: &Auth) -> Self {
-        Self { keys: auth.keys.clone(), tokens: auth.into() }
+        Self { keys: auth.keys.clone(), tokens: auth.into(), streams: Streams::new(auth.token_max_streams) }
     }
 }
 
@@ -171,9 +175,18 @@ impl<S> Permit<S> {
         self.user().map_or(Ok(()), |user| user.reaches(feature, name))
     }
 
-    /// How long a stream may live that is opened now; `None`: as long as it likes.
-    pub(super) fn lives(&self, app: &App) -> Option<Duration> {
-        self.user().map(|user| user.lives(app.clock.now_ms()))
+    /// Lets a stream begin, which goes on by what this returns; `None`: nobody counts it, and it ends when it likes.
+    ///
+    /// # Errors
+    /// `too_many_connections`: an end user has as many streams open as it may.
+    pub(super) fn stay(&self, app: &App) -> Result<Option<Stay>, Problem> {
+        let Some(user) = self.user() else { return Ok(None) };
+        let place = app.keys.streams.open(user.name()).ok_or_else(|| {
+            let detail = "no more streams of this user: see auth.token_max_streams";
+            let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_connections", detail);
+            problem.retry_after(u64::from(app.limits.retry_after_s))
+        })?;
+        Ok(Some(Stay::new(user.lives(app.clock.now_ms()), place)))
     }
 }
 

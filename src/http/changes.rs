@@ -76,8 +76,8 @@ async fn change<S>(
     change: Change,
 ) -> Result<Json<ChangeAnswer>, Problem> {
     let (workshop, request) = (workshop(uri)?, request(uri)?);
-    own::request(app, permit, &workshop, &request).await?;
-    match app.workshops.change(workshop.clone(), request.clone(), change).await? {
+    let of = own::only_of(permit, own::no_request)?;
+    match app.workshops.change(workshop.clone(), request.clone(), change, of).await? {
         Changed::Done(life) => Ok(Json(ChangeAnswer {
             workshop: workshop.as_str().to_owned(),
             request_id: request.as_str().to_owned(),

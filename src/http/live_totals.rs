@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::policy::Feature;
 use super::auth::{Permit, Read};
-use super::ending::for_as_long;
+use super::ending::{Stay, token_ended};
 use super::likes::items;
 use super::path::item;
 use super::problem::Problem;
@@ -26,6 +26,7 @@ use super::query::Query;
 use super::schema;
 use crate::likes::ItemId;
 use crate::likes::rollup::live::Listener;
+use crate::rooms::close::Close;
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 
@@ -47,6 +48,7 @@ struct Stand {
     listeners: Listeners,
     /// Milliseconds after which this listener is to come back when its stream has ended.
     retry_ms: u64,
+    stay: Option<Stay>,
     greeted: bool,
     ended: bool,
 }
@@ -71,22 +73,23 @@ impl Listeners {
 ///
 /// A change is told as one event however many likes there were.
 /// Totals are absolute, so whoever is slow gets the newest one alone, and whoever comes back begins with the present one.
-/// Events are `total`, `deleted` (the item and its likes were deleted, and this is what it has now; the stream goes on) and
-/// `restart` (the service stops: come back after `retry`).
+/// Events are `total`, `deleted` (the item and its likes were deleted, and this is what it has now; the stream goes on),
+/// `restart` (the service stops: come back after `retry`) and `close` (the token has ended: come back with a new one).
 #[utoipa::path(get, path = "/likes/{item}/events", operation_id = "item_events", tag = "likes",
     params(("item" = schema::Item, Path)),
     responses((status = 200, body = TotalEvent, content_type = "text/event-stream",
             description = "a stream; the `data` of `total` and `deleted` is of this shape"),
-        super::openapi::Rejections, super::openapi::Refusals))]
+        super::openapi::Rejections, super::openapi::TooManyStreams, super::openapi::Refusals))]
 pub(super) async fn stream(
     permit: Permit<Read>,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let item = item(&uri, &app)?;
+    let stay = permit.stay(&app)?;
     let listener = listen(&app, &item).await?;
     let retry_ms = app.rooms.retry_ms(listener.number());
-    Ok(answer(app, &permit, Listeners::One(listener), retry_ms))
+    Ok(answer(app, stay, Listeners::One(listener), retry_ms))
 }
 
 /// The totals of many items in one stream: each at once, and then as in the stream of one.
@@ -96,7 +99,7 @@ pub(super) async fn stream(
     params(("item" = schema::Items, Query, description = "repeated, up to likes.max_items_per_read times")),
     responses((status = 200, body = TotalEvent, content_type = "text/event-stream",
             description = "a stream; the `data` of `total` and `deleted` is of this shape"),
-        super::openapi::Rejections, super::openapi::Refusals))]
+        super::openapi::Rejections, super::openapi::TooManyStreams, super::openapi::Refusals))]
 pub(super) async fn many(
     permit: Permit<Read>,
     State(app): State<App>,
@@ -104,6 +107,7 @@ pub(super) async fn many(
 ) -> Result<Response, Problem> {
     let items = items(&Query::parse(uri.query())?, &app)?;
     items.iter().try_for_each(|item| permit.reaches(Feature::Likes, item.as_str()))?;
+    let stay = permit.stay(&app)?;
     let mut listeners = SelectAll::new();
     let mut retry_ms = 0;
     for item in &items {
@@ -112,7 +116,7 @@ pub(super) async fn many(
         let events = stream::unfold(listener, async |mut listener| Some((listener.next().await, listener)));
         listeners.push(Box::pin(events) as _);
     }
-    Ok(answer(app, &permit, Listeners::Many(listeners), retry_ms))
+    Ok(answer(app, stay, Listeners::Many(listeners), retry_ms))
 }
 
 async fn listen(app: &App, item: &ItemId) -> Result<Listener, Problem> {
@@ -124,15 +128,14 @@ async fn listen(app: &App, item: &ItemId) -> Result<Listener, Problem> {
 }
 
 /// A stream; each listener comes back at a time of its own.
-fn answer(app: App, permit: &Permit<Read>, listeners: Listeners, retry_ms: u64) -> Response {
-    let life = permit.lives(&app);
-    let stand = Stand { app, listeners, retry_ms, greeted: false, ended: false };
+fn answer(app: App, stay: Option<Stay>, listeners: Listeners, retry_ms: u64) -> Response {
+    let stand = Stand { app, listeners, retry_ms, stay, greeted: false, ended: false };
     let stream = stream::unfold(stand, async |mut stand| {
         let bytes = stand.next().await?;
         Some((Ok::<_, Infallible>(bytes), stand))
     });
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    (headers, for_as_long(Body::from_stream(stream), life)).into_response()
+    (headers, Body::from_stream(stream)).into_response()
 }
 
 impl Stand {
@@ -151,6 +154,10 @@ impl Stand {
                 let retry_ms = self.retry_ms;
                 let data = format!(r#"{{"retryMs":{retry_ms}}}"#);
                 Some(format!("retry: {retry_ms}\nevent: restart\ndata: {data}\n\n").into())
+            }
+            () = token_ended(&mut self.stay) => {
+                self.ended = true;
+                Some(Close::TokenExpired.event().into())
             }
             event = self.listeners.next() => Some(event),
             () = tokio::time::sleep(self.app.limits.total_keepalive) => Some(KEEP_ALIVE),

@@ -1,4 +1,4 @@
-//! Counts every answer by route, method and status, and says when to come back.
+//! Counts every answer by route, method and status, and says when to come back. A request that is traced has its span here.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,6 +16,7 @@ use tower_service::Service;
 
 use super::App;
 use crate::metrics::{http_requests, http_seconds};
+use crate::telemetry::{self, Telemetry};
 use crate::usage::{Meter, Namespace, Usage};
 
 /// The metrics of every route seen so far, so that a request registers nothing.
@@ -36,13 +37,16 @@ struct Route {
 
 /// Wraps every route. A layer written out, because a middleware function costs allocations a request.
 #[derive(Debug, Clone)]
-pub(super) struct ObserveLayer(pub(super) App);
+pub(super) struct ObserveLayer {
+    pub(super) app: App,
+    pub(super) telemetry: Telemetry,
+}
 
 impl<S> Layer<S> for ObserveLayer {
     type Service = Observe<S>;
 
     fn layer(&self, inner: S) -> Observe<S> {
-        Observe { inner, app: self.0.clone() }
+        Observe { inner, app: self.app.clone(), telemetry: self.telemetry.clone() }
     }
 }
 
@@ -50,6 +54,7 @@ impl<S> Layer<S> for ObserveLayer {
 pub(super) struct Observe<S> {
     inner: S,
     app: App,
+    telemetry: Telemetry,
 }
 
 impl<S: Service<Request, Response = Response>> Service<Request> for Observe<S> {
@@ -62,10 +67,12 @@ impl<S: Service<Request, Response = Response>> Service<Request> for Observe<S> {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let method = method_label(request.method());
         Observing {
-            route: self.app.routes.of(route),
-            method: method_label(request.method()),
+            span: self.telemetry.request(request.headers(), method, route),
+            route: self.app.routes.of(route.unwrap_or("unmatched")),
+            method,
             retry_after_s: self.app.limits.retry_after_s,
             started: Instant::now(),
             answer: self.inner.call(request),
@@ -76,6 +83,7 @@ impl<S: Service<Request, Response = Response>> Service<Request> for Observe<S> {
 pin_project! {
     /// A request on its way.
     pub(super) struct Observing<F> {
+        span: telemetry::Request,
         route: Arc<Route>,
         method: &'static str,
         retry_after_s: u32,
@@ -90,7 +98,10 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for Observing<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = ready!(this.answer.poll(context))?;
+        let mut response = {
+            let _its_commands_are_queued_here = this.span.enter();
+            ready!(this.answer.poll(context))?
+        };
         if response.status() == StatusCode::SERVICE_UNAVAILABLE {
             // A handler that knows better has said so.
             let retry_after = response.headers_mut().entry(header::RETRY_AFTER);
@@ -98,6 +109,7 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for Observing<F> {
         }
         this.route.seconds.record(this.started.elapsed().as_secs_f64());
         this.route.count(this.method, response.status());
+        this.span.answered(response.status());
         Poll::Ready(Ok(response))
     }
 }

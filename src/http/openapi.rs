@@ -80,6 +80,16 @@ pub(super) enum TooMany {
     TooMany(Problem),
 }
 
+/// What a stream may meet before it begins.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(super) enum TooManyStreams {
+    /// `too_many_connections`: an end user has as many streams open as it may (`auth.token_max_streams`).
+    #[response(status = 429, content_type = "application/problem+json",
+        headers(("Retry-After" = u32, description = "seconds")))]
+    TooManyStreams(Problem),
+}
+
 /// What a partition may say instead of an outcome.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "documentation: only its shape is used")]

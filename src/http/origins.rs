@@ -30,8 +30,8 @@ impl From<&Server> for Origins {
 }
 
 impl Origins {
-    /// Lets a WebSocket's handshake go on that no page of a foreign site asks for. Who is no browser sends no `Origin`; a
-    /// page of this service has its host there. Not its scheme: what ends TLS before this service does not tell it.
+    /// Lets a WebSocket's handshake go on that no page of a foreign site asks for. Who is no browser sends no `Origin`; of
+    /// a page of this service it is [same](is_same).
     ///
     /// # Errors
     /// `foreign_origin`.
@@ -70,10 +70,22 @@ impl Origins {
     }
 }
 
+/// Whether a page is of the very origin that the request went to: its host and port are those of `Host`, and its scheme
+/// is no worse. What ends TLS before this service may tell the scheme in `X-Forwarded-Proto`, which no page can set; it is
+/// believed where it shuts a page out that came over plain HTTP, and never to let one in. Where nobody tells, either will do.
 fn is_same(origin: &HeaderValue, headers: &HeaderMap) -> bool {
-    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    authority.zip(host).is_some_and(|((_, authority), host)| authority.eq_ignore_ascii_case(host))
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let is_behind_tls = text(HeaderName::from_static("x-forwarded-proto"))
+        .and_then(|schemes| schemes.split(',').next())
+        .is_some_and(|scheme| matches!(scheme.trim().to_ascii_lowercase().as_str(), "https" | "wss"));
+    // An origin leaves its scheme's own port out; a proxy may have put it into `Host`.
+    let (authority, own_port) = match origin.to_str().ok().and_then(|origin| origin.split_once("://")) {
+        Some(("https", authority)) => (authority, ":443"),
+        Some(("http", authority)) if !is_behind_tls => (authority, ":80"),
+        _ => return false,
+    };
+    let host = text(header::HOST).map(|host| host.strip_suffix(own_port).unwrap_or(host));
+    host.is_some_and(|host| !host.is_empty() && authority.eq_ignore_ascii_case(host))
 }
 
 #[cfg(test)]
@@ -117,6 +129,29 @@ mod tests {
             "another scheme is another site"
         );
         assert!(refused(&["https://a.example"], &["https://a.example", "https://b.example"], own));
+    }
+
+    #[test]
+    fn a_scheme_counts_where_a_proxy_tells_it() {
+        let is_own = |origin: &str, host: &str, scheme: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            if !scheme.is_empty() {
+                headers.insert("x-forwarded-proto", scheme.parse().unwrap());
+            }
+            is_same(&origin.parse().unwrap(), &headers)
+        };
+        let (secure, plain) = ("https://a.example", "http://a.example");
+        for tls in ["https", "wss", "HTTPS", "https, http"] {
+            assert!(is_own(secure, "a.example", tls) && !is_own(plain, "a.example", tls), "{tls}");
+        }
+        for untold in ["", "http", "http, https", "?"] {
+            assert!(is_own(secure, "a.example", untold) && is_own(plain, "a.example", untold), "{untold}");
+        }
+        assert!(is_own(secure, "a.example:443", "") && is_own(plain, "a.example:80", ""));
+        assert!(!is_own(secure, "a.example:80", "") && !is_own(plain, "a.example:443", ""));
+        assert!(!is_own("ftp://a.example", "a.example", "") && !is_own("https://", "", "https"));
+        assert!(is_own("http://[::1]:8787", "[::1]:8787", "") && !is_own("http://[::1]", "[::1]:8787", ""));
     }
 
     #[test]

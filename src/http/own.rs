@@ -1,8 +1,9 @@
 //! Reservations of an end user: made for itself, and nobody else's seen or touched.
 //!
-//! What is another's is answered as if it were not there, so that nobody learns which ids there are. Asking whose it is
-//! takes a question before the command; keys and open services ask none. Nothing comes in between that matters: a
-//! request never changes its holder, but for one who is forgotten.
+//! What is another's is answered as if it were not there, so that nobody learns which ids there are. Whose it is has to
+//! be decided with the command: the workshop may be deleted and created again at any moment, and its ids be others'. So a
+//! command carries whose it is only to act on, and the actor that decides it looks. Only which workshops a set reaches into
+//! is asked before, where a token is narrowed to some; whatever comes in between, the set is its user's own.
 
 use axum::http::StatusCode;
 
@@ -13,7 +14,7 @@ use super::auth::user::EndUser;
 use super::fields::invalid_holder;
 use super::problem::Problem;
 use crate::reservations::sets::command::Told;
-use crate::reservations::{HolderName, RequestId, WorkshopName};
+use crate::reservations::{HolderName, RequestId};
 
 /// For whom seats are: for an end user, whether it says so or not.
 ///
@@ -31,32 +32,17 @@ pub(super) fn holder(
     HolderName::parse(user.name(), app.limits.max_holder_bytes).ok_or_else(|| invalid_holder(word, app))
 }
 
-/// Whether a request is the asker's: always, unless that is an end user.
+/// Whose a request or a set has to be: an end user's own. Of everybody else, anybody's.
 ///
 /// # Errors
-/// The workshop's refusal.
-pub(super) async fn is_own<S>(
-    app: &App,
+/// `missing`, as if it were not there, where the user's name is no holder's.
+pub(super) fn only_of<S>(
     permit: &Permit<S>,
-    workshop: &WorkshopName,
-    request: &RequestId,
-) -> Result<bool, Problem> {
-    let Some(user) = permit.user() else { return Ok(true) };
-    let shown = app.workshops.show(workshop.clone(), request.clone()).await?;
-    Ok(shown.is_some_and(|shown| shown.listed.holder.as_deref() == Some(user.name())))
-}
-
-/// Lets go on with a request that is the asker's.
-///
-/// # Errors
-/// As if it were not there.
-pub(super) async fn request<S>(
-    app: &App,
-    permit: &Permit<S>,
-    workshop: &WorkshopName,
-    request: &RequestId,
-) -> Result<(), Problem> {
-    is_own(app, permit, workshop, request).await?.then_some(()).ok_or_else(no_request)
+    missing: impl FnOnce() -> Problem,
+) -> Result<Option<HolderName>, Problem> {
+    let Some(user) = permit.user() else { return Ok(None) };
+    // What was made while names could be longer is its own still.
+    HolderName::parse(user.name(), usize::MAX).map(Some).ok_or_else(missing)
 }
 
 /// The answer about a request that is not there.
@@ -64,37 +50,23 @@ pub(super) fn no_request() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such request")
 }
 
-/// Whether a set is the asker's.
+/// Lets go on with a set that reaches into no workshop that the token does not, if that is narrowed to some.
 ///
 /// # Errors
-/// The home's refusal.
-pub(super) async fn is_own_set<S>(
+/// As if it were not there, `beyond_token`, and the home's refusal.
+pub(super) async fn reaches_set<S>(
     app: &App,
     permit: &Permit<S>,
     request: &RequestId,
-) -> Result<bool, Problem> {
-    if permit.user().is_none() {
-        return Ok(true);
-    }
-    let told = app.sets.show(request).await?;
-    Ok(told.is_some_and(|told| owns(permit, &told)))
-}
-
-/// Lets go on with a set that is the asker's and reaches into no workshop that its token does not.
-///
-/// # Errors
-/// As if it were not there; `beyond_token`.
-pub(super) async fn set<S>(app: &App, permit: &Permit<S>, request: &RequestId) -> Result<(), Problem> {
-    if permit.user().is_none() {
+) -> Result<(), Problem> {
+    if !permit.user().is_some_and(|user| user.is_narrowed(Feature::Reservations)) {
         return Ok(());
     }
-    match app.sets.show(request).await? {
-        Some(told) => shown_set(permit, &told),
-        None => Err(no_set()),
-    }
+    let told = app.sets.show(request).await?.ok_or_else(no_set)?;
+    shown_set(permit, &told)
 }
 
-/// The same, of a set that was looked up.
+/// Lets a set be seen that is the asker's and reaches into no workshop that its token does not.
 ///
 /// # Errors
 /// As if it were not there; `beyond_token`.

@@ -86,6 +86,7 @@ impl ReservationBody<'_> {
             holder: holder(INVALID, reservation.holder, app, &mut beyond)?,
             waitlist: flag(INVALID, "waitlist", reservation.waitlist)?,
             replaces,
+            replaces_own: false,
             of_set: false,
             set_ends_at_ms: None,
         };
@@ -155,24 +156,14 @@ pub(super) async fn reserve(
     if let Some(user) = permit.user() {
         let terms = wanted.terms.get_or_insert_default();
         terms.holder = Some(own::holder(user, terms.holder.as_ref(), INVALID, &app)?);
-        if let Some(replaced) = &terms.replaces
-            && !own::is_own(&app, &permit, &workshop, replaced).await?
-        {
-            return Err(nothing_to_replace());
-        }
+        terms.replaces_own = true;
     }
     let seats = wanted.seats.get();
     let reserved = app.workshops.request(workshop.clone(), request.clone(), wanted).await?;
-    if matches!(reserved, Reserved::Reused { .. }) && !own::is_own(&app, &permit, &workshop, &request).await?
-    {
+    if permit.user().is_some() && matches!(reserved, Reserved::Reused { is_own: false, .. }) {
         return Err(own::taken());
     }
     answer(&workshop, &request, seats, reserved, beyond)
-}
-
-fn nothing_to_replace() -> Problem {
-    let detail = "there is no such request to replace";
-    Problem::new(StatusCode::NOT_FOUND, "not_found", detail).of_field("replaces")
 }
 
 fn answer(
@@ -204,7 +195,7 @@ fn answer(
             };
             Ok((code, Json(answer)))
         }
-        Reserved::Reused { field, first_seats } => {
+        Reserved::Reused { field, first_seats, .. } => {
             let detail = match field {
                 "seats" => format!("this requestId was first used with {first_seats} seats"),
                 _ => format!("this requestId was first used with another `{field}`"),
@@ -227,6 +218,9 @@ fn answer(
             let detail = "a line of a set is not exchanged alone: cancel the set";
             Err(Problem::conflict("part_of_set", detail).of_field("replaces"))
         }
-        Reserved::NothingToReplace => Err(nothing_to_replace()),
+        Reserved::NothingToReplace => {
+            let detail = "there is no such request to replace";
+            Err(Problem::new(StatusCode::NOT_FOUND, "not_found", detail).of_field("replaces"))
+        }
     }
 }

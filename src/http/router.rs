@@ -36,6 +36,7 @@ use crate::partition::Clock;
 use crate::people::Forgetter;
 use crate::reservations::{Sets, Workshops};
 use crate::rooms::Rooms;
+use crate::telemetry::Telemetry;
 use crate::usage::Usage;
 use crate::usage::stored::Measured;
 
@@ -91,6 +92,8 @@ pub struct Shared {
     pub routes: Routes,
     /// Where `/metrics` comes from.
     pub metrics: Option<PrometheusHandle>,
+    /// Makes the spans of requests.
+    pub telemetry: Telemetry,
     /// Counts log lines that were dropped.
     pub log_dropped: Option<ErrorCounter>,
     /// `faults.clock_control`
@@ -232,7 +235,7 @@ pub fn public(app: &App, config: &Config) -> Router {
         // Around what answers for wrong methods, for a preflight is one of those.
         router = router.layer(cors);
     }
-    observed(router, app)
+    observed(router, app, app.telemetry.clone())
 }
 
 pub(super) fn documented(namespaces: &Namespaces) -> OpenApiRouter<App> {
@@ -308,7 +311,8 @@ pub fn admin(app: &App) -> Router {
         true => router.route("/faults/clock", axum::routing::post(advance_clock)),
         false => router,
     };
-    observed(otherwise(router, Methods::new()), app).layer(Extension(KeysAlone))
+    // Whoever scrapes and looks is not traced.
+    observed(otherwise(router, Methods::new()), app, Telemetry::off()).layer(Extension(KeysAlone))
 }
 
 /// What answers where no handler does.
@@ -321,8 +325,8 @@ fn otherwise(router: Router<App>, allowed: Methods) -> Router<App> {
     )
 }
 
-fn observed(router: Router<App>, app: &App) -> Router {
-    router.layer(ObserveLayer(app.clone())).with_state(app.clone())
+fn observed(router: Router<App>, app: &App, telemetry: Telemetry) -> Router {
+    router.layer(ObserveLayer { app: app.clone(), telemetry }).with_state(app.clone())
 }
 
 /// The seed looks at a workshop's name before it looks at the method.

@@ -266,10 +266,8 @@ pub(super) async fn reserve(
             };
             Ok((code, Json(SetAnswer::of(&request, &told, Some(!told.is_new)))))
         }
-        Requested::Reused(field) => match own::is_own_set(&app, &permit, &request).await? {
-            true => Err(reused(field)),
-            false => Err(own::taken()),
-        },
+        Requested::Reused { is_own: false, .. } if permit.user().is_some() => Err(own::taken()),
+        Requested::Reused { field, .. } => Err(reused(field)),
         Requested::HolderRequired => {
             let detail = "one of these workshops limits the seats of a holder: name the `holder`";
             Err(Problem::bad_request("holder_required", detail).of_field("holder"))
@@ -312,8 +310,9 @@ async fn change(
     change: Change,
 ) -> Result<Json<SetAnswer>, Problem> {
     let request = set(uri)?;
-    own::set(app, permit, &request).await?;
-    let told = app.sets.change(&request, change).await?.map_err(|wrong| match wrong {
+    own::reaches_set(app, permit, &request).await?;
+    let of = own::only_of(permit, own::no_set)?;
+    let told = app.sets.change(&request, change, of).await?.map_err(|wrong| match wrong {
         Wrong::NotFound => own::no_set(),
         Wrong::HoldExpired => Problem::conflict("hold_expired", "the hold of the set has ended"),
         Wrong::AlreadyConfirmed => {
@@ -326,7 +325,7 @@ async fn change(
             Problem::conflict("workshop_gone", detail)
         }
         Wrong::StillPending => crate::partition::Refusal::Unavailable.into(),
-        Wrong::Reused(field) => reused(field),
+        Wrong::Reused { field, .. } => reused(field),
     })?;
     Ok(Json(SetAnswer::of(&request, &told, None)))
 }

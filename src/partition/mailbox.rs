@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::workers::WhenIdle;
 use super::{ActorId, Refusal, Workers};
+use crate::telemetry::Passage;
 
 /// A command in the queue.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Waiting<C> {
     pub deadline: Instant,
     /// What to decide.
     pub command: C,
+    /// Its place in a trace.
+    pub passage: Passage,
 }
 
 /// What a drain found.
@@ -100,6 +103,7 @@ impl<C> Mailbox<C> {
     /// # Errors
     /// [`Refusal::Overloaded`] when either bound is reached, [`Refusal::Unavailable`] once closed.
     pub fn push(&self, actor: ActorId, deadline: Instant, command: C) -> Result<(), Refusal> {
+        let passage = Passage::begin();
         let mut guard = self.lock();
         let queues = &mut *guard;
         if queues.closed {
@@ -116,7 +120,7 @@ impl<C> Mailbox<C> {
         if queue.is_empty() {
             queues.turns.push_back(actor);
         }
-        queue.push_back(Waiting { deadline, command });
+        queue.push_back(Waiting { deadline, command, passage });
         queues.waiting += 1;
         if queues.wake_at > 0 && queues.waiting >= queues.wake_at {
             queues.wake_at = 0;

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::{Command, Durability, Mailbox, Refusal};
 use crate::store::Syncer;
+use crate::telemetry;
 
 /// Batches between their commit and their sync; more, and the partition waits.
 const MAX_UNSYNCED: usize = 256;
@@ -32,6 +33,8 @@ pub(super) struct Committed<C> {
     pub durability: Durability,
     /// When its commit began.
     pub since: Instant,
+    /// What is to become spans once it is durable.
+    pub traces: telemetry::Batch,
 }
 
 enum Message<C> {
@@ -123,10 +126,12 @@ impl<C: Command> SyncThread<C> {
         let mut commands = Vec::new();
         for mut batch in batches.drain(..) {
             if self.is_failed {
+                batch.traces.ends(Err(Refusal::OutcomeUnknown));
                 batch.commands.into_iter().for_each(|command| command.refuse(Refusal::OutcomeUnknown));
                 continue;
             }
             self.commit_seconds.record(batch.since.elapsed().as_secs_f64());
+            batch.traces.ends(Ok(()));
             if commands.is_empty() { commands = batch.commands } else { commands.append(&mut batch.commands) }
         }
         if !commands.is_empty() {

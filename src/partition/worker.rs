@@ -17,6 +17,7 @@ use super::syncer::{self, Committed, ToSync};
 use super::{Clock, Command, Decided, Handle, Health, Mailbox, Refusal, Workload};
 use crate::metrics::PartitionMetrics;
 use crate::store::{self, Durability};
+use crate::telemetry;
 
 /// Bounds of one partition; the settings of the same names say what they mean.
 #[derive(Debug, Clone)]
@@ -91,8 +92,20 @@ pub fn spawn<W: Workload>(
     });
     let syncer = workload.syncer().map_err(std::io::Error::other)?;
     let to_sync = syncer::spawn(index, syncer, &mailbox, committed.clone(), metrics.commit_seconds.clone())?;
-    let worker =
-        Worker { index, workload, limits, clock, mailbox, health, metrics, to_sync, committed, holds };
+    let traces = telemetry::Batch::of(index);
+    let worker = Worker {
+        index,
+        workload,
+        limits,
+        clock,
+        mailbox,
+        health,
+        metrics,
+        to_sync,
+        committed,
+        holds,
+        traces,
+    };
     worker.health.set(true);
     let thread =
         std::thread::Builder::new().name(format!("partition-{index}")).spawn(move || worker.run())?;
@@ -123,6 +136,8 @@ struct Worker<W: Workload> {
     /// a batch crosses the threads instead of one a reply.
     committed: mpsc::Sender<Vec<W::Command>>,
     holds: Slot,
+    /// Of the batch that is on its way.
+    traces: telemetry::Batch,
 }
 
 /// Whether there is room on the disk.
@@ -183,13 +198,15 @@ impl<W: Workload> Worker<W> {
     }
 
     /// Commands that waited past their deadline are surely not done, and their callers may be gone.
-    fn drop_late(&self, waiting: &mut Vec<Waiting<W::Command>>, batch: &mut Vec<W::Command>) {
+    fn drop_late(&mut self, waiting: &mut Vec<Waiting<W::Command>>, batch: &mut Vec<W::Command>) {
         let now = Instant::now();
-        for Waiting { deadline, command } in waiting.drain(..) {
+        for Waiting { deadline, command, passage } in waiting.drain(..) {
             if now >= deadline {
                 self.metrics.expired.increment(1);
+                passage.expired(self.index);
                 command.refuse(Refusal::Overloaded);
             } else {
+                self.traces.take(passage);
                 batch.push(command);
             }
         }
@@ -201,6 +218,7 @@ impl<W: Workload> Worker<W> {
         }
         #[expect(clippy::cast_precision_loss, reason = "a batch is far below 2^52")]
         self.metrics.batch_commands.record(batch.len() as f64);
+        self.traces.decides(batch.len());
         match self.attempt(batch, Room::Enough) {
             Ok(committed) => self.to_sync.send(committed),
             Err(failure) => self.recover(batch, &failure),
@@ -252,11 +270,13 @@ impl<W: Workload> Worker<W> {
             self.workload.rollback().map_err(|error| Failure::before_commit(&error))?;
             conflicts += 1;
             if conflicts == MAX_CONFLICTS {
+                self.traces.ends(Err(Refusal::Overloaded));
                 batch.drain(..).for_each(|command| command.refuse(Refusal::Overloaded));
                 return Ok(Committed {
                     commands: Vec::new(),
                     durability: Durability::Already,
                     since: Instant::now(),
+                    traces: self.traces.committed(),
                 });
             }
         }
@@ -268,15 +288,18 @@ impl<W: Workload> Worker<W> {
             std::thread::sleep(Duration::from_millis(2));
         }
         *committing = true;
+        self.traces.commits();
         let since = Instant::now();
         let durability = self.workload.commit(now_ms).map_err(|error| Failure::at_commit(&error))?;
-        Ok(Committed { commands: std::mem::take(batch), durability, since })
+        let traces = self.traces.committed();
+        Ok(Committed { commands: std::mem::take(batch), durability, since, traces })
     }
 
     fn recover(&mut self, batch: &mut Vec<W::Command>, failure: &Failure) {
         tracing::error!(partition = self.index, commands = batch.len(), cause = %failure.cause,
             "a batch failed; its callers get an error and memory is reloaded");
         self.metrics.failures.increment(1);
+        self.traces.ends(Err(failure.refusal));
         let full = failure.refusal == Refusal::DiskFull;
         // A full disk has not hurt the connection, and an open one can still read: reopening needs
         // room that is not there.

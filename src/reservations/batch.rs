@@ -72,7 +72,11 @@ impl Batch {
                     let holder = terms.and_then(|terms| terms.holder.as_ref());
                     batch.holders.extend(holder.map(|holder| (holder.clone(), None)));
                 }
-                Command::Change { workshop, request, .. } | Command::Settle { workshop, request, .. } => {
+                Command::Change { workshop, request, of, .. } => {
+                    requests.push((batch.slot(actors, workshop), request));
+                    batch.holders.extend(of.as_ref().map(|holder| (holder.clone(), None)));
+                }
+                Command::Settle { workshop, request, .. } => {
                     requests.push((batch.slot(actors, workshop), request));
                 }
                 Command::Configure { workshop, .. } | Command::Status { workshop, .. } => {
@@ -228,9 +232,12 @@ impl Batch {
                 Some(undecided) => Err(undecided),
                 None => Ok(touched.reserve(actors, store, &mut self.holders, (request, wanted), now_ms)?),
             }),
-            Command::Change { request, change, .. } => Outcome::Changed(match undecided {
+            Command::Change { request, change, of, .. } => Outcome::Changed(match undecided {
                 Some(undecided) => Err(undecided),
-                None => Ok(touched.change(actors, store, request, *change, now_ms)?),
+                None => {
+                    let of = of.as_ref().map(|holder| key_of(&self.holders, holder));
+                    Ok(touched.change(actors, store, (request, of), *change, now_ms)?)
+                }
             }),
             Command::Settle { request, settlement, .. } => Outcome::Settled(match touched.gone {
                 Some(gone) => Err(gone),
@@ -413,11 +420,16 @@ impl Touched {
             false => decide::request(desk, request, ask),
         };
         let Some(wanted_terms) = wanted.terms.as_deref() else {
-            let ask = Ask { seats: wanted.seats, terms: Terms::default(), set_ends_at_ms: None };
+            let ask = Ask {
+                seats: wanted.seats,
+                terms: Terms::default(),
+                set_ends_at_ms: None,
+                replaces_own: false,
+            };
             return self.at_the_desk(actors, store, now_ms, |desk| decide(desk, &ask));
         };
         let holder = wanted_terms.holder.as_ref();
-        let known = holder.map(|name| holders.get(name).copied().flatten().unwrap_or(NOBODY));
+        let known = holder.map(|name| key_of(holders, name));
         let mut ask = Ask {
             seats: wanted.seats,
             terms: Terms {
@@ -429,6 +441,7 @@ impl Touched {
                 of_set: wanted_terms.of_set,
             },
             set_ends_at_ms: wanted_terms.set_ends_at_ms,
+            replaces_own: wanted_terms.replaces_own,
         };
         // A name is stored with the first request that is decided for it, and with no other.
         if let (Some(name), Some(NOBODY), false) = (holder, known, wanted.beyond_limits) {
@@ -448,15 +461,22 @@ impl Touched {
         &mut self,
         actors: &ReservationActors,
         store: &mut S,
-        request: &RequestId,
+        (request, of): (&RequestId, Option<HolderKey>),
         change: Change,
         now_ms: i64,
     ) -> Result<Changed, Error> {
-        self.at_the_desk(actors, store, now_ms, |desk| match change {
-            Change::Confirm(confirm) => decide::confirm(desk, request, confirm),
-            Change::Cancel => decide::cancel(desk, request),
-            Change::Extend { ttl_ms } => decide::extend(desk, request, ttl_ms),
-            Change::Retake { round } => decide::retake(desk, request, round),
+        self.at_the_desk(actors, store, now_ms, |desk| {
+            if let Some(holder) = of
+                && !desk.is_of(request, holder)?
+            {
+                return Ok(Changed::Refused(decide::Wrong::NotFound));
+            }
+            match change {
+                Change::Confirm(confirm) => decide::confirm(desk, request, confirm),
+                Change::Cancel => decide::cancel(desk, request),
+                Change::Extend { ttl_ms } => decide::extend(desk, request, ttl_ms),
+                Change::Retake { round } => decide::retake(desk, request, round),
+            }
         })
     }
 
@@ -532,6 +552,11 @@ impl Touched {
         self.at_the_desk(actors, store, now_ms, |desk| desk.look_at_the_clock())?;
         Ok(Box::new(view(self.key, self.now, self.due)))
     }
+}
+
+/// A holder's surrogate, as the batch knows it.
+fn key_of(holders: &HashMap<HolderName, Option<HolderKey>>, name: &HolderName) -> HolderKey {
+    holders.get(name).copied().flatten().unwrap_or(NOBODY)
 }
 
 /// A workshop as it is seen from outside.

@@ -61,6 +61,8 @@ pub struct WantedTerms {
     pub waitlist: bool,
     /// A request whose seats are given up for these.
     pub replaces: Option<RequestId>,
+    /// Whether that has to be the same holder's: anybody else's is as if it were not there.
+    pub replaces_own: bool,
     /// Whether it is a line of a set.
     pub of_set: bool,
     /// Of a line of a set that holds: when that ends, in ms since 1970.
@@ -176,7 +178,8 @@ pub struct Swept {
 #[derive(Debug)]
 #[expect(
     missing_docs,
-    reason = "workshop and request say which, reply is the way back; as_it_stands: lines of sets that are due are not asked after"
+    reason = "workshop and request say which, reply is the way back; of: anybody else's request is as if it were not there; \
+              as_it_stands: lines of sets that are due are not asked after"
 )]
 pub enum Command {
     /// Take seats, or repeat the first answer.
@@ -192,6 +195,7 @@ pub enum Command {
         workshop: WorkshopName,
         request: RequestId,
         change: Change,
+        of: Option<HolderName>,
         as_it_stands: bool,
         reply: Reply<OrUndecided<Changed>>,
     },

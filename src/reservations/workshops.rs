@@ -12,7 +12,7 @@ use super::command::{
 };
 use super::decide::Settlement;
 use super::feeds::Feeds;
-use super::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
+use super::types::{HolderName, RequestId, Seats, WorkshopName, partition_of_workshop};
 use crate::partition::{ActorId, Port, Refusal, Reply, reply};
 use crate::store::bookings::ListedPage;
 use crate::store::reservations::WorkshopKey;
@@ -91,7 +91,8 @@ impl Workshops {
         self.decided(&workshop, reserve).await
     }
 
-    /// Confirms, cancels or extends. Durable when it returns.
+    /// Confirms, cancels or extends a request; with `of`, only if it is this holder's, and as if it were not there if it
+    /// is not. Durable when it returns.
     ///
     /// # Errors
     /// The partition's refusal, or [`Refused::Gone`].
@@ -100,11 +101,13 @@ impl Workshops {
         workshop: WorkshopName,
         request: RequestId,
         change: Change,
+        of: Option<HolderName>,
     ) -> Result<Changed, Refused> {
         let change = |as_it_stands, reply| Command::Change {
             workshop: workshop.clone(),
             request: request.clone(),
             change,
+            of: of.clone(),
             as_it_stands,
             reply,
         };

@@ -15,6 +15,8 @@ pub enum Close {
     Slow,
     /// It said more than `rooms.socket_messages_per_s`.
     RateLimited,
+    /// The token that it came with has ended.
+    TokenExpired,
     /// A message above `rooms.max_message_bytes`.
     TooBig,
     /// Something other than text.
@@ -29,7 +31,7 @@ pub enum Close {
 
 impl Close {
     /// Each of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Protocol,
         Self::NotText,
         Self::NotUtf8,
@@ -40,6 +42,7 @@ impl Close {
         Self::Idle,
         Self::Slow,
         Self::RateLimited,
+        Self::TokenExpired,
     ];
 
     /// The code of RFC 6455.
@@ -56,13 +59,14 @@ impl Close {
             Self::Idle => 4001,
             Self::Slow => 4002,
             Self::RateLimited => 4003,
+            Self::TokenExpired => 4401,
         }
     }
 
     /// Whether the user may be back in a moment and is waited for. Whoever was closed on for good is gone.
     #[must_use]
     pub fn may_come_back(self) -> bool {
-        matches!(self, Self::Restart(_) | Self::Slow | Self::RateLimited | Self::Refused)
+        matches!(self, Self::Restart(_) | Self::Slow | Self::RateLimited | Self::TokenExpired | Self::Refused)
     }
 
     /// The word that goes with the code, in the frame and in the metrics.
@@ -74,6 +78,7 @@ impl Close {
             Self::Idle => "idle",
             Self::Slow => "slow",
             Self::RateLimited => "rate_limited",
+            Self::TokenExpired => "token_expired",
             Self::TooBig => "message_too_big",
             Self::NotText => "not_text",
             Self::NotUtf8 => "not_utf8",
@@ -89,6 +94,13 @@ impl Close {
             Self::Restart(retry) => format!("restart; retry_after_ms={}", retry.as_millis()),
             other => other.word().to_owned(),
         }
+    }
+
+    /// The last one of server-sent events, whole.
+    #[must_use]
+    pub fn event(self) -> String {
+        let (code, reason) = (self.code(), self.reason());
+        format!("event: close\ndata: {{\"code\":{code},\"reason\":\"{reason}\"}}\n\n")
     }
 }
 
@@ -128,8 +140,9 @@ mod tests {
             Close::Idle => 7,
             Close::Slow => 8,
             Close::RateLimited => 9,
+            Close::TokenExpired => 10,
         };
-        assert_eq!(Close::ALL.iter().map(place).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        assert_eq!(Close::ALL.iter().map(place).collect::<Vec<_>>(), (0..11).collect::<Vec<_>>());
         assert!(Close::ALL.iter().all(|close| close.reason().len() <= 123));
     }
 }

@@ -7,7 +7,8 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::net::TcpStream;
@@ -87,6 +88,17 @@ impl Socket {
     pub async fn run(mut self) {
         let cause = poll_fn(|context| self.poll(context)).await;
         self.membership.count_end(cause);
+    }
+
+    /// The same, for as long as its token is good: it comes back with a new one and goes on where it was.
+    pub async fn run_with_token(self, token_ended: impl Future<Output = ()>) {
+        let link = Arc::clone(&self.membership.link);
+        let mut run = pin!(self.run());
+        tokio::select! {
+            () = &mut run => return,
+            () = token_ended => link.close(Close::TokenExpired),
+        }
+        run.await;
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
@@ -365,7 +377,6 @@ impl std::fmt::Debug for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use tokio_util::sync::CancellationToken;
 
     use crate::rooms::Rooms;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::files;
 use crate::service::{HEADCOUNT, Setup, eventually};
+use crate::tokens;
 
 const WORKSHOPS: [&str; 7] =
     ["workshops", "attempts", "bookings", "events", "holders", "unswept_workshops", "workshop_tombstones"];
@@ -159,6 +160,40 @@ async fn likes_that_are_declared_deleted_are_gone_with_their_totals_and_workshop
     assert_eq!(service.client.rolled_up("item-0").await, 1);
     assert!(service.stop().success());
     setup.assert_verified();
+}
+
+/// Whatever it is narrowed to, and wherever it comes: there is nothing left that it could be too narrow for.
+#[test]
+fn a_token_hears_of_what_is_deleted_what_a_key_hears() {
+    let setup = tokens::setup(&[("site", 1)]);
+    assert!(setup.start().stop().success());
+    let service = deleted(&deleted(&setup, "likes"), "workshops").start();
+    let narrow = tokens::token_with("ada", json!({"scope": ["rooms"], "item": [], "workshop": []}));
+    for (method, path) in [
+        ("GET", "/likes"),
+        ("GET", "/likes/a"),
+        ("DELETE", "/likes/a"),
+        ("GET", "/likes/a/users"),
+        ("PUT", "/likes/a/users/eve"),
+        ("GET", "/users/eve/likes"),
+        ("GET", "/trending"),
+        ("POST", "/counters/views"),
+        ("POST", "/batch/likes"),
+        ("GET", "/workshops"),
+        ("PUT", "/workshops/w"),
+        ("GET", "/workshops/w/events"),
+        ("POST", "/reservations"),
+    ] {
+        let ask = |headers: &str, path: &str| tokens::send(&service.public, headers, method, path, "");
+        let of_key = ask(&tokens::bearer(tokens::KEY), path);
+        assert_eq!((of_key.status, of_key.error()), (410, "gone"), "{method} {path}");
+        let of_token = ask(&tokens::bearer(&narrow), path);
+        assert_eq!((of_token.status, &of_token.text), (410, &of_key.text), "{method} {path}");
+        let nobody = ask(&tokens::bearer("hc_unknown"), path);
+        assert_eq!((nobody.status, nobody.error()), (401, "unauthorized"), "{method} {path}");
+    }
+    let stream = format!("/likes/a/events?access_token={narrow}");
+    assert_eq!(tokens::send(&service.public, "", "GET", &stream, "").status, 410, "an EventSource, too");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,11 +18,19 @@ pub struct Auth {
     pub token_secrets: Vec<TokenSecret>,
     /// Seconds that a token may still live when it is shown. 1 to 86,400 (a day).
     pub token_max_ttl_s: u32,
+    /// Streams (WebSockets, server-sent events, likes in bulk) that one end user may have open at once. 1 to 100,000.
+    pub token_max_streams: usize,
 }
 
 impl Default for Auth {
     fn default() -> Self {
-        Self { open: false, keys: Vec::new(), token_secrets: Vec::new(), token_max_ttl_s: 3_600 }
+        Self {
+            open: false,
+            keys: Vec::new(),
+            token_secrets: Vec::new(),
+            token_max_ttl_s: 3_600,
+            token_max_streams: 16,
+        }
     }
 }
 
@@ -48,6 +56,7 @@ impl Auth {
             },
         ),
         ("token_max_ttl_s", whole(1, 86_400)),
+        ("token_max_streams", whole(1, 100_000)),
     ];
 
     /// Whether nobody is asked who they are.

@@ -10,7 +10,7 @@ use crate::config::rule::join;
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/headcount.toml"));
 
 /// What the file leaves out because absence means something.
-const COMMENTED_OUT: [&str; 7] = [
+const COMMENTED_OUT: [&str; 8] = [
     "auth.keys",
     "auth.token_secrets",
     "likes.shards",
@@ -18,6 +18,7 @@ const COMMENTED_OUT: [&str; 7] = [
     "namespaces.workshops.confirm",
     "server.worker_threads",
     "storage.partitions",
+    "telemetry.otlp_endpoint",
 ];
 
 /// The rule of every setting, by its dotted key.
@@ -64,6 +65,7 @@ fn full() -> Config {
     config.likes.shards = Some(16);
     config.namespaces.likes.confirm = Some("0123456789abcdef".to_owned());
     config.namespaces.workshops.confirm = config.namespaces.likes.confirm.clone();
+    config.telemetry.otlp_endpoint = Some("http://127.0.0.1:4318".to_owned());
     config
 }
 
@@ -105,7 +107,11 @@ fn the_shipped_file_sets_every_setting_but_faults() {
 
 #[test]
 fn the_commented_out_settings_work_once_they_are_switched_on() {
-    let config: Config = toml::from_str(&uncommented()).unwrap();
+    let mut config: Config = toml::from_str(&uncommented()).unwrap();
+    if !cfg!(feature = "otel") {
+        // That needs another binary.
+        config.telemetry.otlp_endpoint = None;
+    }
     config.validate().unwrap();
     assert_eq!((config.storage.partitions, config.likes.shards), (Some(2), Some(16)));
     assert_eq!((config.auth.keys.len(), config.auth.token_secrets.len()), (1, 1));

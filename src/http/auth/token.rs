@@ -6,6 +6,8 @@
 //! Not by a JWT library: `jsonwebtoken` brings 34 crates for algorithms that are refused here, or, without its own
 //! cryptography, leaves the HMAC to us. Of what remains, the signature is `hmac`'s, which compares in constant time.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -95,7 +97,7 @@ impl TokenScope {
 }
 
 /// Why a token is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// It is none, or nobody here has signed it.
     NotOurs,
@@ -103,6 +105,8 @@ pub(super) enum Wrong {
     Expired,
     /// It is signed, and says something that it may not; what it may.
     Says(&'static str),
+    /// It is signed, and claims what nobody here knows; which.
+    Claims(String),
 }
 
 #[derive(Deserialize)]
@@ -117,7 +121,7 @@ struct Header {
     crit: Option<IgnoredAny>,
 }
 
-/// Other claims are ignored. `null` is not absent: what narrows a token must not get lost.
+/// `null` is not absent: what narrows a token must not get lost.
 #[derive(Deserialize)]
 struct Said {
     sub: String,
@@ -134,6 +138,16 @@ struct Said {
     room: Option<OneOrMany>,
     #[serde(default, deserialize_with = "even_null")]
     workshop: Option<OneOrMany>,
+    /// Registered by RFC 7519, put in by libraries, and of no meaning here: whatever they are.
+    #[serde(rename = "iss")]
+    _iss: Option<IgnoredAny>,
+    #[serde(rename = "iat")]
+    _iat: Option<IgnoredAny>,
+    #[serde(rename = "jti")]
+    _jti: Option<IgnoredAny>,
+    /// What is none of these. A misspelt claim that was meant to narrow the token is among them.
+    #[serde(flatten)]
+    unknown: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -191,6 +205,9 @@ impl Tokens {
     }
 
     fn check(&self, said: Said, now_ms: i64, is_user: impl FnOnce(&str) -> bool) -> Result<Claims, Wrong> {
+        if let Some(claim) = said.unknown.into_keys().next() {
+            return Err(Wrong::Claims(claim));
+        }
         let now_s = now_ms as f64 / 1_000.0;
         if !said.exp.is_finite() || said.nbf.is_some_and(|nbf| !nbf.is_finite()) {
             return Err(Wrong::Says("`exp` and `nbf` are seconds since 1970"));

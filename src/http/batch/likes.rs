@@ -87,12 +87,13 @@ struct BulkProblem<'a> {
     request_body(content = BulkLine, content_type = "application/x-ndjson"),
     responses((status = 200, body = BulkOutcome, content_type = "application/x-ndjson",
             description = "a stream; each line is of this shape, or a problem with its `line`"),
-        crate::http::openapi::Rejections, crate::http::openapi::Refusals))]
+        crate::http::openapi::Rejections, crate::http::openapi::TooManyStreams, crate::http::openapi::Refusals))]
 pub(in crate::http) async fn likes(
     permit: Permit<Write>,
     State(app): State<App>,
     body: Body,
 ) -> Result<Response, Problem> {
+    let stay = permit.stay(&app)?;
     let place = app.bulk.open().ok_or_else(|| {
         let detail = "too many streams are open (bulk.max_streams)";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
@@ -107,7 +108,7 @@ pub(in crate::http) async fn likes(
         .then(move |lines| submit(app.clone(), permit.clone(), lines))
         .buffered(runs)
         .map(move |outcomes| {
-            let _until_the_stream_ends = &place;
+            let _until_the_stream_ends = (&place, &stay);
             Ok::<_, Infallible>(outcomes)
         });
     let kind = (header::CONTENT_TYPE, "application/x-ndjson");

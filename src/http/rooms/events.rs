@@ -15,12 +15,13 @@ use hyper::body::Frame;
 use super::{listener, room};
 use crate::http::App;
 use crate::http::auth::{Key, Read};
-use crate::http::ending::for_as_long;
+use crate::http::ending::Stay;
 use crate::http::openapi::{Refusals, Rejections, TooMany};
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::schema;
 use crate::rooms::admission::Membership;
+use crate::rooms::close::Close;
 use crate::rooms::link::Next;
 use crate::rooms::types::Position;
 
@@ -45,13 +46,14 @@ pub(in crate::http) async fn events(
     let (wishes, asked) = listener(&query, false)?;
     // A browser that comes back says where it left off by itself.
     let last = headers.get("last-event-id").map(where_it_left_off);
+    let stay = key.permit.stay(&app)?;
     let membership = app.rooms.connect(&room, None, wishes, key.name.as_deref(), last.or(asked)).await;
     let membership = membership.map_err(|denied| app.denied(denied))?;
     // When the stream breaks, each reader comes back at a time of its own.
     let retry = format!("retry: {}\n\n", app.rooms.retry_ms(membership.link.id.0));
-    let stream = Events { membership, waiting: VecDeque::from([Bytes::from(retry)]), ended: None };
+    let stream = Events { membership, stay, waiting: VecDeque::from([Bytes::from(retry)]), ended: None };
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, for_as_long(Body::new(stream), key.permit.lives(&app))).into_response())
+    Ok((headers, Body::new(stream)).into_response())
 }
 
 /// A browser that is told 400 never comes back; what is no position is one that cannot be gone on from.
@@ -62,6 +64,7 @@ fn where_it_left_off(id: &HeaderValue) -> Position {
 
 struct Events {
     membership: Membership,
+    stay: Option<Stay>,
     waiting: VecDeque<Bytes>,
     /// Why it ended, if its room has ended it.
     ended: Option<&'static str>,
@@ -82,6 +85,10 @@ impl hyper::body::Body for Events {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
+        if this.stay.as_mut().is_some_and(|stay| stay.poll_ended(context).is_ready()) {
+            this.stay = None;
+            this.membership.link.close(Close::TokenExpired);
+        }
         loop {
             if let Some(event) = this.waiting.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(event))));
@@ -94,10 +101,7 @@ impl hyper::body::Body for Events {
                 Poll::Ready(Next::Frames { .. }) => {}
                 Poll::Ready(Next::Close(close)) => {
                     this.ended = Some(close.word());
-                    let (code, reason) = (close.code(), close.reason());
-                    let event =
-                        format!("event: close\ndata: {{\"code\":{code},\"reason\":\"{reason}\"}}\n\n");
-                    this.waiting.push_back(event.into());
+                    this.waiting.push_back(close.event().into());
                 }
             }
         }

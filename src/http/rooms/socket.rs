@@ -56,14 +56,14 @@ pub(in crate::http) async fn socket(
     let member = member.map(|text| user(text, &app)).transpose()?;
     member.iter().try_for_each(|member| permit.is(member.as_str(), "user"))?;
     let (wishes, since) = listener(&query, true)?;
+    let stay = permit.stay(&app)?;
     let membership = app.rooms.connect(&room, member, wishes, key.name.as_deref(), since).await;
     let membership = membership.map_err(|denied| app.denied(denied))?;
-    let takeover: Takeover = match permit.lives(&app) {
+    let takeover: Takeover = match stay {
         None => Box::new(move |stream, read| Box::pin(Socket::new(membership, stream, &read).run())),
-        Some(life) => Box::new(move |stream, read| {
+        Some(mut stay) => Box::new(move |stream, read| {
             Box::pin(async move {
-                // It comes back with a new token and goes on where it was.
-                let _ended = tokio::time::timeout(life, Socket::new(membership, stream, &read).run()).await;
+                Socket::new(membership, stream, &read).run_with_token(stay.ended()).await;
             })
         }),
     };

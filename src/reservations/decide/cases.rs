@@ -84,7 +84,8 @@ impl Case {
 
     /// The first word, and why it is that.
     fn request(&mut self, request: &str, seats: i64, terms: Terms) -> (First, Option<Reason>) {
-        let ask = Ask { seats: Seats::stored(seats).unwrap(), terms, set_ends_at_ms: None };
+        let ask =
+            Ask { seats: Seats::stored(seats).unwrap(), terms, set_ends_at_ms: None, replaces_own: false };
         match self.at_the_desk(|desk| super::request(desk, &id(request), &ask)).unwrap() {
             Reserved::Decided { status, reason, .. } => (status, reason),
             other => panic!("{other:?}"),
@@ -135,6 +136,36 @@ impl Case {
     fn ends_at(&self, request: &str) -> Option<i64> {
         self.book.bookings[&id(request)].expires_at_ms
     }
+}
+
+#[test]
+fn a_request_is_its_holders_and_nobody_elses() {
+    let mut case = Case::new(4, STRICT);
+    case.takes("adas", 1, of(1));
+    case.takes("nobodys", 1, plain());
+    let mut is_of =
+        |request: &str, holder| case.at_the_desk(|desk| desk.is_of(&id(request), HolderKey(holder)));
+    assert_eq!((is_of("adas", 1), is_of("adas", 2)), (Ok(true), Ok(false)));
+    assert_eq!((is_of("nobodys", 1), is_of("missing", 1)), (Ok(false), Ok(false)));
+    for (replaced, holder, gets_it) in
+        [("adas", 2, false), ("nobodys", 2, false), ("missing", 1, false), ("adas", 1, true)]
+    {
+        let terms = instead_of(replaced, of(holder));
+        let ask = Ask { seats: Seats::stored(1).unwrap(), terms, set_ends_at_ms: None, replaces_own: true };
+        let decided = case.at_the_desk(|desk| request(desk, &id("new"), &ask)).unwrap();
+        assert_eq!(decided != Reserved::NothingToReplace, gets_it, "{replaced} by {holder}: {decided:?}");
+    }
+    let again = |case: &mut Case, holder| {
+        let ask = Ask {
+            seats: Seats::stored(1).unwrap(),
+            terms: Terms { hold: true, ..of(holder) },
+            set_ends_at_ms: None,
+            replaces_own: true,
+        };
+        case.at_the_desk(|desk| request(desk, &id("adas"), &ask)).unwrap()
+    };
+    let reused = |is_own| Reserved::Reused { field: "hold", first_seats: 1, is_own };
+    assert_eq!((again(&mut case, 1), again(&mut case, 2)), (reused(true), reused(false)));
 }
 
 #[test]

@@ -240,6 +240,14 @@ impl<B: Book> Desk<'_, B> {
         self.book.append(Event { seq, at_ms, kind, request, seats, reserved, reason, expires_at_ms });
     }
 
+    /// Whether there is such a request, and it is this holder's.
+    ///
+    /// # Errors
+    /// The book's.
+    pub fn is_of(&mut self, request: &RequestId, holder: HolderKey) -> Result<bool, B::Error> {
+        Ok(self.life(request)?.is_some_and(|life| life.terms.holder == Some(holder)))
+    }
+
     /// A request's life, if there is such a request: what its booking says, or its first decision.
     pub(super) fn life(&mut self, request: &RequestId) -> Result<Option<Booking>, B::Error> {
         if let Some(booking) = self.book.booking(request)? {

@@ -162,7 +162,7 @@ impl Machine {
             of_set: false,
         };
         let seats = Seats::parse(&seats.to_string(), 9).unwrap();
-        Some((request_id(*id), Ask { seats, terms, set_ends_at_ms: None }))
+        Some((request_id(*id), Ask { seats, terms, set_ends_at_ms: None, replaces_own: false }))
     }
 
     /// Takes a step; what it came to, if somebody is told.

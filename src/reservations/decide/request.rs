@@ -31,6 +31,8 @@ pub enum Reserved {
         field: &'static str,
         /// Seats of the first attempt.
         first_seats: i64,
+        /// Whether it is the same holder's.
+        is_own: bool,
     },
     /// The workshop limits what a holder may have, and the request names none. The id is not used up.
     HolderRequired,
@@ -83,6 +85,8 @@ pub struct Ask {
     pub terms: Terms,
     /// Of a line of a set that holds: when that ends, unless it is put off. No part of what is asked for.
     pub set_ends_at_ms: Option<i64>,
+    /// Whether what is replaced has to be the same holder's. No part of what is asked for.
+    pub replaces_own: bool,
 }
 
 impl Ask {
@@ -152,6 +156,9 @@ pub fn invalid<B: Book>(desk: &mut Desk<'_, B>, ask: &Ask) -> Result<Option<Rese
     match ask.terms.replaces.clone().map(RequestId::from) {
         Some(old) => Ok(match desk.life(&old)? {
             None => Some(Reserved::NothingToReplace),
+            Some(life) if ask.replaces_own && life.terms.holder != ask.terms.holder => {
+                Some(Reserved::NothingToReplace)
+            }
             Some(life) => life.terms.of_set.then_some(Reserved::ReplacesPartOfSet),
         }),
         None => Ok(None),
@@ -342,7 +349,8 @@ impl<B: Book> Desk<'_, B> {
         let booking = self.book.booking(request)?;
         let terms = booking.as_ref().map_or_else(Terms::default, |booking| booking.terms.clone());
         if let Some(field) = what_differs(first.seats, &terms, ask) {
-            return Ok(Reserved::Reused { field, first_seats: first.seats });
+            let is_own = terms.holder == ask.terms.holder;
+            return Ok(Reserved::Reused { field, first_seats: first.seats, is_own });
         }
         let status = first_word(first, booking.as_ref());
         let life = match &booking {

@@ -369,7 +369,12 @@ fn take(step: &Step, case: &mut Case, naive: &mut Naive) {
                 replaces: replaces.map(|old| id(&name(old)).shared()),
                 of_set: false,
             };
-            let ask = Ask { seats: Seats::stored(*seats).unwrap(), terms, set_ends_at_ms: None };
+            let ask = Ask {
+                seats: Seats::stored(*seats).unwrap(),
+                terms,
+                set_ends_at_ms: None,
+                replaces_own: false,
+            };
             let told = case.at_the_desk(|desk| request(desk, &id(&name(*of)), &ask)).unwrap();
             assert_eq!(answer(told), naive.request(*of, &ask), "{step:?}: {told:?}");
         }

@@ -47,7 +47,12 @@ pub enum Step {
         round: i64,
     },
     /// Confirm, cancel or extend.
-    Change(Change),
+    Change {
+        /// Which.
+        change: Change,
+        /// Only if it is this holder's: anybody else's is as if it were not there.
+        of: Option<HolderName>,
+    },
     /// Remove it, unless it has changed since: its workshops are gone, and it goes with them.
     Forget {
         /// The version that was seen.

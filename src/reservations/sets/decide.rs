@@ -76,8 +76,13 @@ pub enum Wrong {
     AlreadyRejected,
     /// A workshop of it was deleted, and its seats with it; the others are given up.
     WorkshopGone,
-    /// The id belongs to a set that asked for something else; this differs.
-    Reused(&'static str),
+    /// The id belongs to a set that asked for something else.
+    Reused {
+        /// What differs.
+        field: &'static str,
+        /// Whether it is the same holder's.
+        is_own: bool,
+    },
 }
 
 /// A set that is first heard of; `default_ttl_ms` is how long its hold lives if it does not say so itself.

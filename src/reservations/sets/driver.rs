@@ -18,7 +18,7 @@ use super::command::{Command, METRICS, Step, Todo, Told, Wanted};
 use super::decide::{Change, Next, Verdict, Wrong, next, refusal, refusal_again, verdict};
 use crate::partition::{Clock, Refusal};
 use crate::reservations::command::{self, WantedTerms};
-use crate::reservations::types::{RequestId, Seats, WorkshopName, partition_of_workshop};
+use crate::reservations::types::{HolderName, RequestId, Seats, WorkshopName, partition_of_workshop};
 use crate::reservations::workshops::{Refused, Workshops};
 use crate::store::bookings::Reason;
 use crate::store::reservations::WorkshopKey;
@@ -63,8 +63,13 @@ pub struct Bounds {
 pub enum Requested {
     /// It is decided.
     Decided(Box<Told>),
-    /// The id belongs to a set that asked for something else; this differs.
-    Reused(&'static str),
+    /// The id belongs to a set that asked for something else.
+    Reused {
+        /// What differs.
+        field: &'static str,
+        /// Whether it is the same holder's.
+        is_own: bool,
+    },
     /// A workshop limits what a holder may have, and the request names none. The id is not used up.
     HolderRequired,
     /// It asks for more than the settings allow, which only a repetition of what was allowed once may. The id is not
@@ -126,13 +131,14 @@ impl Sets {
                     _ => Ok(Requested::Decided(Box::new(Told { is_new, ..*told }))),
                 }
             }
-            Err(Wrong::Reused(field)) => Ok(Requested::Reused(field)),
+            Err(Wrong::Reused { field, is_own }) => Ok(Requested::Reused { field, is_own }),
             // Beginning one is never wrong in another way.
             Err(_) => Err(Refusal::OutcomeUnknown.into()),
         }
     }
 
-    /// Confirms, cancels or extends all lines of a set. Durable when it returns.
+    /// Confirms, cancels or extends all lines of a set; with `of`, only if it is this holder's, and as if it were not
+    /// there if it is not. Durable when it returns.
     ///
     /// # Errors
     /// The home's refusal.
@@ -140,17 +146,18 @@ impl Sets {
         &self,
         request: &RequestId,
         change: Change,
+        of: Option<HolderName>,
     ) -> Result<Result<Box<Told>, Wrong>, Refusal> {
         if change != Change::Cancel
-            && let Some(wrong) = self.lacks_a_line(request).await?
+            && let Some(wrong) = self.lacks_a_line(request, of.as_ref()).await?
         {
             return Ok(Err(wrong));
         }
-        let mut changed = self.home(request, Step::Change(change)).await?;
+        let mut changed = self.home(request, Step::Change { change, of: of.clone() }).await?;
         if changed == Err(Wrong::StillPending) {
             let Ok(pending) = self.home(request, Step::Look).await? else { return Ok(changed) };
             self.finished(request, pending).await;
-            changed = self.home(request, Step::Change(change)).await?;
+            changed = self.home(request, Step::Change { change, of }).await?;
         }
         match changed {
             Ok(told) => {
@@ -360,7 +367,7 @@ impl Driver {
         let workshops = &self.sets.0.workshops;
         if told.set.state == SetState::Retaking {
             let retake = command::Change::Retake { round: told.set.round };
-            return match workshops.change(workshop, self.request.clone(), retake).await {
+            return match workshops.change(workshop, self.request.clone(), retake, None).await {
                 Ok(changed) => Ok(refusal_again(changed)),
                 Err(Refused::Gone(_)) => Ok(Some(Reason::WorkshopGone)),
                 Err(Refused::Refusal(refusal)) => Err(refusal),

@@ -13,7 +13,7 @@ use super::decide::{Change, Wrong};
 use super::driver::Sets;
 use crate::partition::Refusal;
 use crate::reservations::command::Command;
-use crate::reservations::types::RequestId;
+use crate::reservations::types::{HolderName, RequestId};
 use crate::store::sets::{SetRow, SetState};
 
 /// Sets looked at in one go.
@@ -109,8 +109,15 @@ impl Sets {
 
     /// Why a set is not to be confirmed or held any longer, though it is held: a line of it is gone with its workshop. What
     /// is left of it is given up.
-    pub(super) async fn lacks_a_line(&self, request: &RequestId) -> Result<Option<Wrong>, Refusal> {
+    pub(super) async fn lacks_a_line(
+        &self,
+        request: &RequestId,
+        of: Option<&HolderName>,
+    ) -> Result<Option<Wrong>, Refusal> {
         let Ok(told) = self.home(request, Step::Look).await? else { return Ok(None) };
+        if of.is_some() && told.holder.as_ref() != of {
+            return Ok(Some(Wrong::NotFound));
+        }
         let told = self.finished(request, told).await;
         if !told.set.finished || !matches!(told.set.state, SetState::Held | SetState::Cancelled) {
             return Ok(None);
@@ -124,7 +131,7 @@ impl Sets {
             return Ok(None);
         }
         // Somebody may have confirmed it while the workshop was there: then it is.
-        match self.home(request, Step::Change(Change::Release)).await? {
+        match self.home(request, Step::Change { change: Change::Release, of: None }).await? {
             Ok(told) if told.set.state == SetState::Cancelled => {
                 self.finished(request, told).await;
                 Ok(Some(Wrong::WorkshopGone))

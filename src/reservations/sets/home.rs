@@ -147,14 +147,18 @@ fn decide_one<S: SetsStore + BookingsStore>(
                 Step::Look | Step::Forget { .. } => Ok(()),
                 Step::Begin { wanted, .. } | Step::Again(wanted) => {
                     let holder = wanted.holder.as_ref().map(|name| known_holder(store, name)).transpose()?;
+                    let is_own = set.holder == holder;
                     decide::what_differs(set, &ask(wanted, holder))
-                        .map_or(Ok(()), |field| Err(Wrong::Reused(field)))
+                        .map_or(Ok(()), |field| Err(Wrong::Reused { field, is_own }))
                 }
                 Step::Decide { verdict, round } => {
                     decide::decide(set, verdict.clone(), *round, defaults, now_ms);
                     Ok(())
                 }
-                Step::Change(change) => decide::change(set, *change, defaults),
+                Step::Change { of: Some(name), .. } if set.holder != Some(known_holder(store, name)?) => {
+                    Err(Wrong::NotFound)
+                }
+                Step::Change { change, .. } => decide::change(set, *change, defaults),
                 Step::Finish { done, round, keys } => {
                     decide::finish(set, *done, *round, keys);
                     Ok(())

@@ -210,7 +210,7 @@ impl World {
             Event::Somebody { workshop, id, seats } => {
                 let request = RequestId::parse(&format!("somebody-{id}")).unwrap();
                 let (seats, terms) = (Seats::stored(*seats).unwrap(), Terms::default());
-                let ask = decide::Ask { seats, terms, set_ends_at_ms: None };
+                let ask = decide::Ask { seats, terms, set_ends_at_ms: None, replaces_own: false };
                 self.settle_due(*workshop);
                 self.at_the_desk(*workshop, |desk| decide::request(desk, &request, &ask)).unwrap();
             }
@@ -265,8 +265,12 @@ impl World {
                 } else {
                     let terms = Terms { hold: true, of_set: true, ..Terms::default() };
                     let set_ends_at_ms = row.hold.then(|| rule::would_end_at(&row, &DEFAULTS));
-                    let ask =
-                        decide::Ask { seats: Seats::stored(line.seats).unwrap(), terms, set_ends_at_ms };
+                    let ask = decide::Ask {
+                        seats: Seats::stored(line.seats).unwrap(),
+                        terms,
+                        set_ends_at_ms,
+                        replaces_own: false,
+                    };
                     let request = |desk: &mut Desk<'_, MemoryBook>| decide::request(desk, &id, &ask);
                     said.push(rule::refusal(self.at_the_desk(pool, request).unwrap()));
                     self.asked.entry((driver.set, pool)).or_insert(self.pools[pool].key);

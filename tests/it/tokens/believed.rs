@@ -42,6 +42,16 @@ fn a_signed_token_likes_and_others_are_told_why_not() {
 }
 
 #[test]
+fn a_misspelt_claim_is_refused_and_named() {
+    let service = start();
+    let answer = ask(&service, &token_with("ada", json!({"itmes": ["a"]})));
+    assert_eq!((answer.status, answer.error()), (401, "invalid_token"));
+    assert!(answer.json["detail"].as_str().unwrap().contains("`itmes`"), "{answer:?}");
+    let registered = json!({"iss": "https://www.example.com", "iat": now_s(), "jti": "1", "nbf": now_s(), "aud": "headcount"});
+    assert_eq!(ask(&service, &token_with("ada", registered)).status, 200);
+}
+
+#[test]
 fn a_secret_follows_another() {
     let claims = json!({"sub": "ada", "exp": now_s() + 60});
     let signed = |kid: &str, which| sign_as(&json!({"alg": "HS256", "kid": kid}), &claims, which);

@@ -38,9 +38,15 @@ fn every_documented_way_to_sign_is_believed() {
 /// Its tables name each word that a token can meet.
 #[test]
 fn every_word_is_documented() {
-    for word in
-        ["invalid_token", "token_expired", "forbidden", "not_your_user", "beyond_token", "foreign_origin"]
-    {
+    for word in [
+        "invalid_token",
+        "token_expired",
+        "forbidden",
+        "not_your_user",
+        "beyond_token",
+        "foreign_origin",
+        "too_many_connections",
+    ] {
         assert!(DOCS.contains(&format!("| `{word}` | ")), "{word}");
     }
 }

@@ -90,6 +90,40 @@ fn nobody_exchanges_what_is_anothers() {
     assert_eq!(site.reserve(&site.ada, &own).status, 201);
 }
 
+/// The same name and the same id, and another one's all the same.
+#[test]
+fn a_workshop_that_is_made_again_has_nothing_of_those_before() {
+    let site = Site::start();
+    let hold = |seats: u32| json!({"requestId": "one", "seats": seats, "hold": true});
+    assert_eq!(site.reserve(&site.ada, &hold(2)).status, 201);
+    assert_eq!(site.send(&bearer(KEY), "DELETE", "/workshops/w", "").status, 200);
+    let gone = site.send(&site.ada, "POST", "/workshops/w/reservations/one/cancel", "");
+    assert_eq!((gone.status, gone.error()), (410, "gone"));
+    assert_eq!(site.send(&bearer(KEY), "PUT", "/workshops/w", r#"{"capacity":4}"#).status, 201);
+    assert_eq!(site.reserve(&site.eve, &hold(1)).status, 201);
+    for change in ["confirm", "cancel"] {
+        let path = format!("/workshops/w/reservations/one/{change}");
+        assert_eq!(site.send(&site.ada, "POST", &path, "").status, 404);
+    }
+    assert_eq!(site.reserve(&site.ada, &hold(1)).json["field"], "requestId");
+    let eves = site.send(&site.eve, "GET", "/workshops/w/reservations/one", "").json;
+    assert_eq!((&eves["state"], &eves["seats"]), (&json!("held"), &json!(1)));
+}
+
+/// Which workshops a set reaches into counts, whoever's it is.
+#[test]
+fn a_narrowed_token_changes_no_set_beyond_it() {
+    let site = Site::start();
+    let set = json!({"requestId": "set", "hold": true, "lines": [{"workshop": "v", "seats": 1}, {"workshop": "w", "seats": 1}]});
+    assert_eq!(site.send(&site.ada, "POST", "/reservations", &set.to_string()).status, 201);
+    let narrow = |user, workshops| bearer(&token_with(user, json!({"workshop": workshops})));
+    let cancel = |who: &str| site.send(who, "POST", "/reservations/set/cancel", "");
+    assert_eq!(cancel(&narrow("ada", json!(["v"]))).error(), "beyond_token");
+    assert_eq!(cancel(&narrow("eve", json!(["v", "w"]))).status, 404);
+    assert_eq!(cancel(&site.eve).status, 404);
+    assert_eq!(cancel(&narrow("ada", json!(["v", "w"]))).json["state"], "cancelled");
+}
+
 #[test]
 fn what_is_anothers_looks_like_what_is_not_there() {
     let site = Site::start();

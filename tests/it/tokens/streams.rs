@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::rooms::PATIENCE;
 use crate::rooms::reader::Reader;
 use crate::rooms::socket::Socket;
+use crate::service::eventually;
 
 #[test]
 fn a_token_in_the_query_opens_streams_and_nothing_else() {
@@ -75,20 +75,65 @@ async fn a_stream_lives_no_longer_than_its_token() {
     let started = Instant::now();
     let path = |path: &str| format!("{path}access_token={short}");
     let close = "connection: close\r\n";
-    let totals = Reader::open_at(&service, &path("/likes/a/events?"), close).await;
-    let many = Reader::open_at(&service, &path("/batch/likes/events?item=a&"), close).await;
-    let room = Reader::open_at(&service, &path("/rooms/r/events?"), close).await;
+    let mut readers = Vec::new();
+    for stream in ["/likes/a/events?", "/batch/likes/events?item=a&", "/rooms/r/events?"] {
+        readers.push(Reader::open_at(&service, &path(stream), close).await);
+    }
     let mut socket = Socket::open(&service, &path("r/socket?")).await;
     assert_eq!(socket.frame_of("presence").await["members"][0]["user"], "ada", "it is who its token says");
-    totals.ends().await;
-    many.ends().await;
-    room.ends().await;
-    let mut rest = Vec::new();
-    let end = tokio::io::AsyncReadExt::read_to_end(socket.stream(), &mut rest);
-    tokio::time::timeout(PATIENCE, end).await.expect("it stays open").unwrap();
+    for mut reader in readers {
+        let last = reader.event_of("close").await.json();
+        assert_eq!(last, json!({"code": 4401, "reason": "token_expired"}));
+        reader.ends().await;
+    }
+    assert_eq!(socket.goodbye().await, (4401, "token_expired".to_owned()));
     assert!(started.elapsed() >= Duration::from_millis(900), "it was good until then");
     let (status, _) = open(&service.public, "", &path("/likes/a/events?"));
     assert_eq!(status, 401);
+}
+
+/// One whose bytes nobody takes is not told, and ends all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_takes_nothing_ends_with_its_token() {
+    let service = setup(&[("site", 1)]).with("rooms.close_timeout_ms", 100).start();
+    let short = sign(&json!({"sub": "ada", "exp": now_s() - 3}));
+    let deaf = Socket::open(&service, &format!("r/socket?access_token={short}")).await;
+    let ended = r#"headcount_room_connections_ended_total{cause="token_expired"} 1"#;
+    eventually("it is let go of", || {
+        send(&service.admin_address, &bearer(KEY), "GET", "/metrics", "").text.contains(ended)
+    });
+    deaf.cut();
+}
+
+/// Whichever of its tokens they came with, and nobody else notices.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_does_not_hold_all_streams() {
+    let service = setup(&[("site", 1)]).with("auth.token_max_streams", 2).start();
+    let of =
+        |user: &str, path: &str| format!("{path}access_token={}", token_with(user, json!({"jti": path})));
+    let totals = Reader::open_at(&service, &of("ada", "/likes/a/events?"), "").await;
+    let socket = Socket::open(&service, &of("ada", "r/socket?")).await;
+    for path in ["/likes/a/events?", "/batch/likes/events?item=a&item=b&", "/rooms/r/events?"] {
+        let refused = send(&service.public, "", "GET", &of("ada", path), "");
+        assert_eq!((refused.status, refused.error()), (429, "too_many_connections"), "{path}");
+        assert!(refused.text.contains("auth.token_max_streams"), "{refused:?}");
+        assert_eq!(refused.header("retry-after"), "1");
+    }
+    assert_eq!(open(&service.public, UPGRADE, &of("ada", "/rooms/r/socket?")).0, 429);
+    let bulk = send(&service.public, &bearer(&token("ada")), "POST", "/batch/likes", "");
+    assert_eq!((bulk.status, bulk.error()), (429, "too_many_connections"));
+    assert_eq!(open(&service.public, "", &of("eve", "/likes/a/events?")).0, 200, "another user");
+    let keyed = bearer(KEY);
+    for _ in 0..3 {
+        assert_eq!(open(&service.public, &keyed, "/likes/a/events").0, 200, "keys are not counted");
+    }
+    // Each that ends makes room for another one.
+    totals.ended_early();
+    let again = of("ada", "/likes/b/events?");
+    eventually("there is room again", || open(&service.public, "", &again).0 == 200);
+    socket.close().await;
+    let again = of("ada", "/rooms/r/events?");
+    eventually("there is room again", || open(&service.public, "", &again).0 == 200);
 }
 
 /// A socket says what it says in its token's name, whatever it claims.

@@ -44,10 +44,24 @@ fn with(change: Value) -> Result<Claims, Wrong> {
 
 #[test]
 fn a_token_says_who_and_until_when() {
-    let claims = with(json!({"iat": NOW_S, "iss": "site", "jti": "1", "name": ["ignored"]})).unwrap();
+    let claims = with(json!({"iat": NOW_S, "iss": "site", "jti": null})).unwrap();
     assert_eq!((claims.sub.as_str(), claims.ends_at_ms), ("ada", (NOW_S + 65) * 1_000));
     assert_eq!((claims.scope, claims.items, claims.rooms, claims.workshops), (None, None, None, None));
     assert_eq!(with(json!({"exp": NOW_S as f64 + 59.5})).unwrap().ends_at_ms, NOW_S * 1_000 + 64_500);
+}
+
+/// A signer who misspells what narrows a token has not narrowed it, and should hear of it.
+#[test]
+fn an_unknown_claim_is_named() {
+    for claim in ["itmes", "items", "Item", "scp", "scopes", "name", "email", "", "sub "] {
+        assert_eq!(with(json!({claim: ["a"]})), Err(Wrong::Claims(claim.to_owned())));
+        assert_eq!(
+            with(json!({claim: null, "exp": 0})),
+            Err(Wrong::Claims(claim.to_owned())),
+            "first of all"
+        );
+    }
+    assert_eq!(with(json!({"b": 1, "a": {"sub": "eve"}})), Err(Wrong::Claims("a".to_owned())));
 }
 
 /// RFC 7515, appendix A.1: the header, the claims and the signature that every library makes of them.
