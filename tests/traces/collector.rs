@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// See the module. Dropped, it is not there any more.
@@ -51,8 +52,11 @@ impl Collector {
                 if takes.lock().unwrap().is_gone {
                     return;
                 }
-                let body = take(stream.unwrap());
+                let mut stream = stream.unwrap();
+                let body = read(&stream);
                 takes.lock().unwrap().bodies.push(body);
+                // Not before: whoever is answered may end, and be asked after what it sent.
+                stream.write_all(ANSWER).unwrap();
             }
         });
         Self { port, taken }
@@ -102,9 +106,9 @@ impl Drop for Collector {
     }
 }
 
-/// Reads one request and answers it.
-fn take(mut stream: TcpStream) -> Value {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+/// Reads one request.
+fn read(stream: &TcpStream) -> Value {
+    let mut reader = BufReader::new(stream);
     let mut length = 0;
     let (mut line, mut first) = (String::new(), String::new());
     while reader.read_line(&mut line).unwrap() > 2 {
@@ -121,8 +125,6 @@ fn take(mut stream: TcpStream) -> Value {
     assert!(first.starts_with("POST /v1/traces HTTP/1.1"), "{first}");
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-    stream.write_all(answer.as_bytes()).unwrap();
     serde_json::from_slice(&body).unwrap()
 }
 

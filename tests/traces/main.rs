@@ -73,8 +73,17 @@ async fn one_like_is_one_trace_from_its_caller_to_the_disk() {
     let in_turn = ["mailbox", "batch", "commit", "sync"].map(|name| named[name].from);
     assert!(in_turn.is_sorted(), "{in_turn:?}");
     assert_eq!(named["mailbox"].to, named["batch"].from);
-    assert_eq!(named["batch"].about["headcount.batch.commands"], "1");
     assert_eq!(named["batch"].about["headcount.partition"], named["mailbox"].about["headcount.partition"]);
+
+    // A batch holds what the service asks itself now and then, too, most of all when it has just started.
+    for n in 1.. {
+        assert!(n < 100, "no like is alone in its batch");
+        let trace = format!("{n:032x}");
+        assert_eq!(traced(&service.client, &trace, "01").like("some-item", "ada-herself").await.status, 200);
+        if by_name(&collector.spans_of(&trace, 5), &trace)["batch"].about["headcount.batch.commands"] == "1" {
+            break;
+        }
+    }
 
     let resource = collector.resource();
     assert_eq!(resource["service.name"], "headcount");
