@@ -7,12 +7,11 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use headcount::admin::backup::{BackupOptions, RestoreOptions};
-use headcount::admin::call::address;
 use headcount::admin::health::HealthOptions;
 use headcount::admin::reshard::Layout;
 use headcount::admin::space::Space;
 use headcount::admin::transfer;
-use headcount::config::{self, Config, FileChoice, Flag, Loaded};
+use headcount::config::{self, Config, FileChoice, Flag, Loaded, address};
 use headcount::data_dir::{self, DataDir, Manifest};
 use headcount::http::auth::new_key;
 use headcount::likes::rollup::schedule;

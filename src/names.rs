@@ -49,6 +49,9 @@ macro_rules! free_name {
 }
 pub(crate) use free_name;
 
+/// What [`is_request_id`] wants, for people.
+pub const REQUEST_ID: &str = "3 to 48 of a-z, 0-9 and -, not beginning with -";
+
 /// Whether a text can be the caller's id of something that is done once: `^[a-z0-9][a-z0-9-]{2,47}$`.
 #[must_use]
 pub fn is_request_id(text: &str) -> bool {

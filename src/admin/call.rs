@@ -21,14 +21,6 @@ pub enum Error {
     Http(#[from] hyper::Error),
 }
 
-/// An address on the command line.
-///
-/// # Errors
-/// What it must be, in the words that the settings have for it.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "must be an IP address and port, such as 127.0.0.1:8787".to_owned())
-}
-
 /// What a service answered.
 pub struct Answer {
     /// Its status.

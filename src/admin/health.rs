@@ -9,7 +9,8 @@ use http_body_util::Full;
 use hyper::{Request, StatusCode, Uri};
 use tokio::time::timeout;
 
-use super::call::{self, address, call};
+use super::call::{self, call};
+use crate::config::address;
 
 /// What is asked, and whom.
 #[derive(Debug, Args)]

@@ -14,4 +14,5 @@ mod validate;
 
 pub use layers::{DEFAULT_FILE, FileChoice, Flag, Loaded, Sources, environment, misspelt_variables};
 pub use problem::{ConfigError, Problem, Source};
+pub use rule::address;
 pub use settings::*;

@@ -215,6 +215,14 @@ fn is_origin(text: &str) -> bool {
         && (implied.is_empty() || !authority.ends_with(implied))
 }
 
+/// An address on the command line.
+///
+/// # Errors
+/// What it must be, in the words that the settings have for it.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("must be {}", Rule::Address))
+}
+
 /// Whether this is plain HTTP to a host, perhaps with a port and a path. No user, no query: neither is asked for.
 fn is_http_address(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("http://").filter(|rest| rest.len() <= 255) else { return false };

@@ -18,6 +18,7 @@ use super::query::Query;
 use super::schema;
 use crate::likes::counters::decide::Added;
 use crate::likes::counters::{Add, AddId};
+use crate::names::REQUEST_ID;
 use crate::partition::Refusal;
 use crate::reservations::types::whole_number;
 
@@ -50,7 +51,7 @@ impl AddBody<'_> {
         let request = match add.request_id {
             None => None,
             Some(json) => Some(text(json).and_then(|id| AddId::parse(&id)).ok_or_else(|| {
-                let detail = "`requestId` is 3 to 48 of a-z, 0-9 and -, not beginning with -";
+                let detail = format!("`requestId` is {REQUEST_ID}");
                 Problem::bad_request(INVALID, detail).of_field("requestId")
             })?),
         };

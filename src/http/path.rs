@@ -10,6 +10,7 @@ use super::App;
 use super::problem::Problem;
 use crate::likes::counters::CounterName;
 use crate::likes::{ItemId, UserId};
+use crate::names::REQUEST_ID;
 use crate::names::decode_segment;
 use crate::people::Person;
 use crate::reservations::{RequestId, WorkshopName};
@@ -79,12 +80,9 @@ pub(super) fn set(uri: &Uri) -> Result<RequestId, Problem> {
 }
 
 fn request_at(uri: &Uri, index: usize) -> Result<RequestId, Problem> {
-    segment(uri, index)?.and_then(|id| RequestId::parse(&id)).ok_or_else(|| {
-        Problem::bad_request(
-            "invalid_request_id",
-            "a request id is 3 to 48 of a-z, 0-9 and -, not beginning with -",
-        )
-    })
+    segment(uri, index)?
+        .and_then(|id| RequestId::parse(&id))
+        .ok_or_else(|| Problem::bad_request("invalid_request_id", format!("a request id is {REQUEST_ID}")))
 }
 
 pub(super) fn item(uri: &Uri, app: &App) -> Result<ItemId, Problem> {

@@ -16,6 +16,7 @@ use super::path::Workshop;
 use super::problem::Problem;
 use super::{own, schema};
 use crate::config::Reservations as Limits;
+use crate::names::REQUEST_ID;
 use crate::reservations::command::{First, Reserved, Wanted, WantedTerms};
 use crate::reservations::{RequestId, Seats, WorkshopName};
 use crate::store::bookings::Reason;
@@ -58,10 +59,8 @@ pub(super) struct ReservationBody<'a> {
 impl ReservationBody<'_> {
     pub(super) fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted, Beyond), Problem> {
         let invalid = || {
-            Problem::bad_request(
-                INVALID,
-                "a reservation is an object with `requestId` (3 to 48 of a-z, 0-9 and -, not beginning with -) and `seats`",
-            )
+            let detail = format!("a reservation is an object with `requestId` ({REQUEST_ID}) and `seats`");
+            Problem::bad_request(INVALID, detail)
         };
         let reservation: ReservationBody<'_> = body.object(invalid)?;
         let request = reservation.request_id.and_then(text).and_then(|request| RequestId::parse(&request));

@@ -229,8 +229,8 @@ pub fn public(app: &App, config: &Config) -> Router {
     if config.server.noop_routes {
         router = router.merge(noop::routes());
     }
-    router =
-        otherwise(router.merge(web::routes(config.server.demo)), allowed).fallback(elsewhere::no_such_path);
+    router = router.merge(web::routes(config.server.demo));
+    router = with_wrong_methods(router, allowed).fallback(elsewhere::no_such_path);
     if let Some(cors) = app.origins.layer() {
         // Around what answers for wrong methods, for a preflight is one of those.
         router = router.layer(cors);
@@ -312,17 +312,16 @@ pub fn admin(app: &App) -> Router {
         false => router,
     };
     // Whoever scrapes and looks is not traced.
-    observed(otherwise(router, Methods::new()), app, Telemetry::off()).layer(Extension(KeysAlone))
+    let router = with_wrong_methods(router, Methods::new()).fallback(async || Problem::not_found());
+    observed(router, app, Telemetry::off()).layer(Extension(KeysAlone))
 }
 
-/// What answers where no handler does.
-fn otherwise(router: Router<App>, allowed: Methods) -> Router<App> {
+/// What answers where a path has handlers, and none for the method.
+fn with_wrong_methods(router: Router<App>, allowed: Methods) -> Router<App> {
     let allowed = Arc::new(allowed);
-    router.fallback(async || Problem::not_found()).method_not_allowed_fallback(
-        move |matched: Option<MatchedPath>, uri: Uri| async move {
-            method_not_allowed(&uri, matched.and_then(|path| allowed.get(path.as_str()).cloned()))
-        },
-    )
+    router.method_not_allowed_fallback(move |matched: Option<MatchedPath>, uri: Uri| async move {
+        method_not_allowed(&uri, matched.and_then(|path| allowed.get(path.as_str()).cloned()))
+    })
 }
 
 fn observed(router: Router<App>, app: &App, telemetry: Telemetry) -> Router {

@@ -21,6 +21,7 @@ use super::path::set;
 use super::problem::Problem;
 use super::{own, schema};
 use crate::config::Reservations as Limits;
+use crate::names::REQUEST_ID;
 use crate::reservations::sets::command::{Told, Wanted};
 use crate::reservations::sets::decide::{Change, Wrong};
 use crate::reservations::sets::driver::Requested;
@@ -105,7 +106,7 @@ impl ConfirmSetBody<'_> {
 impl SetBody<'_> {
     fn parse(body: &Body, app: &App) -> Result<(RequestId, Wanted, Beyond), Problem> {
         let invalid = || {
-            let detail = "a set is an object with `requestId` (3 to 48 of a-z, 0-9 and -, not beginning with -) and `lines`";
+            let detail = format!("a set is an object with `requestId` ({REQUEST_ID}) and `lines`");
             Problem::bad_request(INVALID, detail)
         };
         let asked: SetBody<'_> = body.object(invalid)?;

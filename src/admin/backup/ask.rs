@@ -7,7 +7,8 @@ use http_body_util::Full;
 use hyper::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use crate::admin::call::{self, address, call};
+use crate::admin::call::{self, call};
+use crate::config::address;
 
 /// `headcount backup`'s arguments.
 #[derive(Debug, clap::Args)]

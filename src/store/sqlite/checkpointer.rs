@@ -106,13 +106,11 @@ impl Checkpointer {
             return Ok(());
         }
         match self.stage.get() {
-            Step::Idle => {
-                self.begin();
-                Ok(())
-            }
-            Step::Running if pages < self.next_at.saturating_mul(TOO_LONG) => Ok(()),
-            Step::Running | Step::Rest | Step::Failed => self.finish(writer, pages),
+            Step::Idle => self.begin(),
+            Step::Running if pages < self.next_at.saturating_mul(TOO_LONG) => {}
+            Step::Running | Step::Rest | Step::Failed => self.finish(writer, pages)?,
         }
+        Ok(())
     }
 
     /// Waits until the writer is alone with its file.
@@ -181,9 +179,13 @@ fn run(connection: &Connection, to_sync: Option<&File>, starts: &Receiver<()>, s
 }
 
 fn rounds(connection: &Connection, to_sync: Option<&File>) -> Result<(), Error> {
-    let mut rounds = 0;
-    while round(connection)? > LITTLE && rounds < ROUNDS {
-        rounds += 1;
+    let mut left = u32::MAX;
+    for _ in 0..ROUNDS {
+        let before = std::mem::replace(&mut left, round(connection)?);
+        // Where there is no room, or somebody reads an old state, another round would move no more.
+        if left <= LITTLE || left >= before {
+            break;
+        }
     }
     // SQLite leaves this to whoever moves the last page, and the writer should not have to wait for it.
     to_sync

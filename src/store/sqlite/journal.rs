@@ -124,13 +124,9 @@ impl SqliteStore {
         if self.pending.is_empty() && !self.pending.is_dirty() {
             return Ok(());
         }
-        let Settling { members, attempts, counters } = self.pending.settle(usize::MAX);
-        settle_members(&self.connection, &members)?;
-        settle_attempts(&self.connection, &attempts)?;
-        settle_counters(&self.connection, &counters)?;
-        settle_members(&self.connection, &self.pending.members.all().collect::<Vec<_>>())?;
-        settle_attempts(&self.connection, &self.pending.attempts.all().collect::<Vec<_>>())?;
-        settle_counters(&self.connection, &self.pending.counters.all().collect::<Vec<_>>())?;
+        settle_members(&self.connection, &self.pending.members.everything())?;
+        settle_attempts(&self.connection, &self.pending.attempts.everything())?;
+        settle_counters(&self.connection, &self.pending.counters.everything())?;
         self.pending.clear();
         self.connection.execute_batch(
             "UPDATE identity SET clock_mark_ms = max(clock_mark_ms,

@@ -261,6 +261,13 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
         next.filter_map(|row| settling.get_index(row).map(|(key, value)| (key, *value))).collect()
     }
 
+    /// Everything that is not in its table, older rows first and those in its order, for the caller to store.
+    pub(super) fn everything(&mut self) -> Settled<'_, K, V> {
+        let (settling, older) = (&self.settling, self.order.take(usize::MAX));
+        let older = older.filter_map(|row| settling.get_index(row));
+        older.chain(&self.fresh).map(|(key, value)| (key, *value)).collect()
+    }
+
     fn undo(&mut self) {
         undo(&mut self.fresh, &mut self.replaced, self.stored);
         self.fresh_order.truncate(self.stored);
