@@ -8,12 +8,13 @@ mod partitions;
 mod removal;
 mod reshard;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -140,8 +141,8 @@ pub struct Running {
 /// # Errors
 /// See [`Error`].
 pub async fn start(config: &Config, process: Process) -> Result<Running, Error> {
-    let public = listen(config.server.listen).await?;
-    let admin = listen(config.server.admin_listen).await?;
+    let public = listen(config.server.listen, config.server.backlog)?;
+    let admin = listen(config.server.admin_listen, config.server.backlog)?;
     let telemetry = Telemetry::start(&config.telemetry)?;
     let placed = (config.likes.shards, config.storage.partitions);
     let mut data = DataDir::open_as_placed(&config.storage.data_dir, placed.0, placed.1)?;
@@ -313,9 +314,17 @@ struct Listener {
     address: SocketAddr,
 }
 
-async fn listen(address: SocketAddr) -> Result<Listener, Error> {
+fn listen(address: SocketAddr, backlog: u32) -> Result<Listener, Error> {
     let failed = |source| Error::Listen { address, source };
-    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = || -> io::Result<TcpListener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // As the standard library does: the address is free again as soon as a service has ended.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        // The standard library's 128 overflow when many come at once, and whom the system drops tries again a second later.
+        socket.listen(backlog)
+    };
+    let socket = bound().map_err(failed)?;
     // The port that was given, where port 0 was asked for.
     let address = socket.local_addr().map_err(failed)?;
     Ok(Listener { socket, address })

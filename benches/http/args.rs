@@ -21,6 +21,7 @@ Usage: cargo bench --bench http -- [FLAGS]
   --threads N       threads of the load generator (1)
   --only A,B        only these sides, or families of them (noop: noop-likes and noop-reservations)
   --expiry N        instead of all that: what one workshop notices while N holds of another one end in the same second
+  --flood N         instead: what other workshops notice while N connections flood one of them
   --scale N         instead: N likes of N/10 items imported, read, liked, rolled up, watched, audited and moved, beside an
                     empty service
   --dir DIR         where the data directories are made (the system's temporary directory)
@@ -35,6 +36,8 @@ pub enum Command {
     Measure(Settings),
     /// So many holds that end together.
     Expiry(u64, Settings),
+    /// So many connections on one workshop.
+    Flood(usize, Settings),
     /// So many stored likes.
     Scale(u64, Settings),
     /// All sides beside the alternatives.
@@ -96,7 +99,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
     };
     let mut settings = Settings::full();
     let mut args = std::iter::once(first).chain(args);
-    let (mut expiry, mut scale) = (None, None);
+    let (mut expiry, mut flood, mut scale) = (None, None, None);
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
         match flag.as_str() {
@@ -114,16 +117,18 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
             "--connections" => settings.connections = within(&flag, value()?.parse()?, 1, 8192)?,
             "--threads" => settings.threads = within(&flag, value()?.parse()?, 1, 64)?,
             "--expiry" => expiry = Some(within(&flag, value()?.parse()?, 1_000, 1_000_000)?),
-            "--scale" => scale = Some(within(&flag, value()?.parse()?, 1_000_000, 10_000_000)?),
+            "--flood" => flood = Some(within(&flag, value()?.parse()?, 1, 8192)?),
+            "--scale" => scale = Some(within(&flag, value()?.parse()?, 1_000_000, 50_000_000)?),
             "--dir" => settings.dir = value()?.into(),
             "--only" => settings.sides = only(&value()?)?,
             _ => return Err(format!("unknown flag {flag}; --help lists them").into()),
         }
     }
-    Ok(match (expiry, scale) {
-        (Some(holds), _) => Command::Expiry(holds, settings),
-        (None, Some(likes)) => Command::Scale(likes, settings),
-        (None, None) => Command::Measure(settings),
+    Ok(match (expiry, flood, scale) {
+        (Some(holds), ..) => Command::Expiry(holds, settings),
+        (None, Some(connections), _) => Command::Flood(connections, settings),
+        (None, None, Some(likes)) => Command::Scale(likes, settings),
+        (None, None, None) => Command::Measure(settings),
     })
 }
 

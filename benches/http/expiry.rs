@@ -4,15 +4,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use headcount::config::Config;
-use headcount::data_dir::DEFAULT_PARTITIONS;
-use headcount::reservations::WorkshopName;
-use headcount::reservations::types::partition_of_workshop;
 
 use crate::Failure;
 use crate::args::Settings;
 use crate::child::{self, Process};
 use crate::client::Client;
 use crate::generator::{Length, Load, Plan};
+use crate::neighbour::{self, neighbour_of};
 use crate::report::statuses;
 use crate::request::Request;
 use crate::response::Expect;
@@ -81,20 +79,7 @@ pub fn measure(holds: u64, settings: &Settings) -> Result<(), Failure> {
     let chunk = Config::default().reservations.sweep_chunk;
     let batch_ms = started.elapsed().as_secs_f64() * 1e3 / (made as f64 / f64::from(chunk));
     println!("swept in {:.2?}: a chunk of {chunk} every {batch_ms:.2} ms\n", started.elapsed());
-    println!(
-        "| another workshop | requests/s | p50 ms | p99 ms | p99.9 ms | answers |\n|---|---:|---:|---:|---:|---|"
-    );
-    for (name, tally) in [("idle", &idle), ("during the sweep", &during)] {
-        let latency = |quantile| tally.latency.quantile_ms(quantile);
-        println!(
-            "| {name} | {:.0} | {:.2} | {:.2} | {:.2} | {} |",
-            tally.rate(),
-            latency(0.5),
-            latency(0.99),
-            latency(0.999),
-            statuses(tally)
-        );
-    }
+    neighbour::print(&[("idle", &idle), ("during the sweep", &during)]);
     let allowed = idle.latency.quantile_ms(0.99) + 2.0 * batch_ms;
     println!("\np99 allowed, the idle one and two such batches: {allowed:.2} ms");
     match during.all.status(503) {
@@ -120,15 +105,6 @@ fn plan(process: &Process, workshop: &str, body: &str, length: Length, first_num
         items: 1,
         first_number,
     }
-}
-
-/// A workshop on the same partition.
-fn neighbour_of(name: &str) -> String {
-    let partition = |name: &str| {
-        WorkshopName::parse(name).map(|name| partition_of_workshop(name.hash(), DEFAULT_PARTITIONS))
-    };
-    let mut names = (0..).map(|n| format!("neighbour-{n}"));
-    names.find(|other| partition(other) == partition(name)).unwrap_or_default()
 }
 
 fn expired(process: &Process) -> Result<u64, Failure> {

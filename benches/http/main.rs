@@ -11,11 +11,13 @@ mod client;
 mod compare;
 mod echo;
 mod expiry;
+mod flood;
 mod generator;
 mod histogram;
 mod items;
 mod machine;
 mod memory;
+mod neighbour;
 mod pace;
 mod peers;
 mod plan;
@@ -56,6 +58,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Measure(settings) => measure(&settings),
         Command::Expiry(holds, settings) => expiry::measure(holds, &settings),
+        Command::Flood(connections, settings) => flood::measure(connections, &settings),
         Command::Scale(likes, settings) => scale::measure(likes, &settings),
         Command::Compare(settings) => compare::measure(&settings),
         Command::Bare(port) => Ok(bare::serve(port)?),

@@ -8,9 +8,9 @@ use crate::items::{Items, mix};
 /// Stands for the id in a path or a body: 16 lower-case hexadecimal digits, unique to the request.
 const ID_MARK: &str = "<id>";
 const ID_WIDTH: usize = 16;
-/// Stands for the number of an item: 6 decimal digits. It may stand many times, for an item each.
+/// Stands for the number of an item: 7 decimal digits. It may stand many times, for an item each.
 const ITEM_MARK: &str = "<item>";
-pub const ITEM_WIDTH: usize = 6;
+pub const ITEM_WIDTH: usize = 7;
 
 /// One connection's request, sent again and again with another id.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -83,6 +84,26 @@ fn a_body_that_does_not_come_is_waited_for_no_longer_than_its_time() {
         let answer = raw::exchange(&service.public, slow.as_bytes());
         assert_eq!((answer.status, answer.error()), (408, "request_timeout"), "{answer:?}");
         assert_eq!(answer.header("content-type"), "application/problem+json");
+    }
+}
+
+#[test]
+fn who_comes_while_the_service_stands_still_is_served_when_it_goes_on() {
+    let service = Setup::new().with("server.header_timeout_ms", 600_000).start();
+    // The system may hold the queue shorter than it is set. One that is full drops who comes, to try again a second later.
+    let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let many = allowed.trim().parse::<usize>().unwrap().min(1_000);
+    let address = service.public.parse().unwrap();
+    service.send("STOP");
+    // To the first one that is left out.
+    let came = (0..many).map_while(|_| TcpStream::connect_timeout(&address, Duration::from_millis(900)).ok());
+    let came: Vec<_> = came.collect();
+    service.send("CONT");
+    assert_eq!(came.len(), many);
+    for mut stream in came {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nconnection: close\r\n\r\n").unwrap();
+        assert_eq!(raw::read(&mut stream).unwrap().status, 200);
     }
 }
 

@@ -179,7 +179,13 @@ impl Service {
 
     /// Sends SIGTERM and does not wait.
     pub fn send_sigterm(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap();
+        self.send("TERM");
+    }
+
+    /// Sends a signal (`STOP`) and does not wait.
+    pub fn send(&self, signal: &str) {
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &self.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 

@@ -83,7 +83,7 @@ fn likes_file(dir: &Path, likes: u64) -> Result<PathBuf, Failure> {
     let mut to = BufWriter::with_capacity(1 << 20, File::create(&path)?);
     for row in 0..likes {
         let (item, user) = like(row, likes);
-        writeln!(to, "i{item:06},{user:016x}")?;
+        writeln!(to, "i{item:07},{user:016x}")?;
     }
     to.flush()?;
     Ok(path)
@@ -130,7 +130,7 @@ fn start(dir: &Path) -> Result<(Process, Start), Failure> {
 fn wait_for_rollup(process: &Process, likes: u64, start: Start) -> Result<Duration, Failure> {
     let (item, _) = like(0, likes);
     while start.at.elapsed() < PATIENCE {
-        let total = Client::connect(process.address)?.json(&format!("GET /likes/i{item:06}"))?;
+        let total = Client::connect(process.address)?.json(&format!("GET /likes/i{item:07}"))?;
         if client::count(&total, "ageMs")? < start.at.elapsed().as_millis() as u64 {
             return match client::count(&total, "total")? {
                 0 => Err("an imported item has no total".into()),

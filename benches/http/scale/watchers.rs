@@ -17,7 +17,7 @@ const ENCODED: &str = "headcount_likes_events_encoded_total";
 pub fn measure(process: &Process, items: u64) -> Result<(), Failure> {
     rlimit::increase_nofile_limit(u64::MAX)?;
     child::settle(std::slice::from_ref(process))?;
-    let item = format!("i{:06}", items / 2);
+    let item = format!("i{:07}", items / 2);
     let before = process.resident_bytes()?;
     let mut streams = Vec::with_capacity(WATCHERS);
     for _ in 0..WATCHERS {

@@ -140,7 +140,7 @@ fn all_problems_of_all_layers_are_told_at_once_also_those_a_later_layer_covers()
             .collect::<Vec<_>>(),
         [
             "test.toml: likes.shards = \"many\": must be a whole number from 1 to 4096",
-            "test.toml: server (value not shown): must be a section with any of listen, admin_listen, max_connections, \
+            "test.toml: server (value not shown): must be a section with any of listen, admin_listen, backlog, max_connections, \
              header_timeout_ms, write_timeout_ms, request_timeout_ms, max_body_bytes, drain_timeout_ms, worker_threads, retry_after_s, \
              noop_routes, cors_origins, demo, max_console_viewers",
             &format!("test.toml: speed is not a setting; allowed here: {sections}"),

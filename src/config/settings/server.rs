@@ -13,6 +13,8 @@ pub struct Server {
     pub listen: SocketAddr,
     /// Address of the admin API with `/metrics`; the same condition holds.
     pub admin_listen: SocketAddr,
+    /// Most connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). 1 to 65,535.
+    pub backlog: u32,
     /// Most connections open at once. 1 to 1,000,000.
     pub max_connections: usize,
     /// Milliseconds in which a request's header must arrive; a keep-alive connection idle for so long is closed too.
@@ -47,6 +49,7 @@ impl Default for Server {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)),
+            backlog: 4_096,
             max_connections: 20_000,
             header_timeout_ms: 10_000,
             write_timeout_ms: 10_000,
@@ -67,6 +70,7 @@ impl Server {
     pub(crate) const KEYS: Keys = &[
         ("listen", Rule::Address),
         ("admin_listen", Rule::Address),
+        ("backlog", whole(1, 65_535)),
         ("max_connections", whole(1, 1_000_000)),
         ("header_timeout_ms", whole(10, 600_000)),
         ("write_timeout_ms", whole(10, 600_000)),
