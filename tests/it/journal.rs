@@ -1,5 +1,7 @@
 //! The journal of a partition's file: what stands in it counts, whoever looks, and it ends in the tables.
 
+use serde_json::{Value, json};
+
 use crate::client::Client;
 use crate::files;
 use crate::service::Setup;
@@ -60,4 +62,70 @@ async fn the_journal_stays_short_and_a_row_that_changes_while_it_settles_keeps_i
         assert_eq!(liked(&service.client, user).await, likes, "{user}");
     }
     assert_eq!(service.client.exact("post").await, 2);
+}
+
+/// Whatever of a workshop is in the journal and whatever in the tables, a listing has all of it; and it brings no more into the
+/// tables than the page that was asked for, for everybody would wait while it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_is_whole_and_settles_its_page_alone() {
+    for pending_rows in [1, 9, 100_000] {
+        let setup = Setup::new()
+            .with("sqlite.pending_rows", pending_rows)
+            .with("storage.partitions", 1)
+            .with("reservations.default_capacity", 1_000);
+        let service = setup.start();
+        let mut all = Vec::new();
+        for n in 0..60 {
+            // In no order, and with a neighbour's requests between them.
+            let id = format!("r-{:02}", n * 37 % 60);
+            let mut body = json!({"requestId": id, "seats": 1});
+            if n % 4 == 0 {
+                body["holder"] = "ada".into();
+            }
+            assert_eq!(service.client.request("hall", body).await.status, 201);
+            service.client.reserve("annex", &id, 1).await;
+            all.push((id, n % 4 == 0));
+            if n % 20 == 7 {
+                all.sort();
+                let hers = all.iter().filter(|(_, hers)| *hers).cloned().collect::<Vec<_>>();
+                assert_eq!(listed(&service.client, "").await, ids(&all), "{pending_rows}");
+                assert_eq!(listed(&service.client, "&holder=ada").await, ids(&hers), "{pending_rows}");
+            }
+        }
+        service.kill();
+        setup.assert_verified();
+
+        let service = setup.start();
+        all.sort();
+        assert_eq!(listed(&service.client, "").await, ids(&all), "{pending_rows}, after a kill");
+    }
+
+    let setup = Setup::new().with("storage.partitions", 1).with("reservations.default_capacity", 1_000);
+    let service = setup.start();
+    for n in 0..60 {
+        service.client.reserve("hall", &format!("request-{n}"), 1).await;
+        service.client.like("post", &format!("user-{n}")).await;
+    }
+    let page = service.client.get("/workshops/hall/reservations?limit=5").await;
+    assert_eq!(page.json["reservations"].as_array().unwrap().len(), 5);
+    service.kill();
+    assert_eq!((rows(&setup, "memberships"), rows(&setup, "attempts")), (0, 5));
+}
+
+/// The ids of all pages of seven.
+async fn listed(client: &Client, query: &str) -> Vec<String> {
+    let (mut ids, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = client.get(&format!("/workshops/hall/reservations?limit=7{query}{cursor}")).await.json;
+        let id = |one: &Value| one["requestId"].as_str().unwrap().to_owned();
+        ids.extend(page["reservations"].as_array().unwrap().iter().map(id));
+        match page["cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return ids,
+        }
+    }
+}
+
+fn ids(all: &[(String, bool)]) -> Vec<String> {
+    all.iter().map(|(id, _)| id.clone()).collect()
 }

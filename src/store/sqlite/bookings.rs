@@ -221,7 +221,13 @@ impl BookingsStore for SqliteStore {
         limit: u32,
         now_ms: i64,
     ) -> Result<ListedPage, Error> {
-        self.settle()?;
+        match filter.holder {
+            Some(holder) => {
+                let ids = self.requests_of_holder(workshop, holder, after, limit)?;
+                self.settle_attempts_of(workshop, &ids)?;
+            }
+            None => self.settle_page(workshop, after, limit as usize)?,
+        }
         let columns = format!(
             "a.seats, a.status, a.reserved_after, a.decided_at_ms, a.reason, {COLUMNS}, a.request_id, h.name"
         );
@@ -342,6 +348,21 @@ impl BookingsStore for SqliteStore {
 }
 
 impl SqliteStore {
+    fn requests_of_holder(
+        &self,
+        workshop: WorkshopKey,
+        holder: HolderKey,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<String>, Error> {
+        let mut select = self.connection.prepare_cached(
+            "SELECT request_id FROM bookings WHERE workshop_id = ?1 AND holder_id = ?2 AND request_id > ?3
+             ORDER BY request_id LIMIT ?4",
+        )?;
+        let ids = select.query_map((workshop.0, holder.0, after, limit), |row| row.get(0))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
     /// A name goes with the last booking that it stands behind; the dead workshop's count no more. Only
     /// bookings are swept here, each with its name.
     fn sweep_holders(&self, dead: i64, limit: usize) -> Result<usize, Error> {

@@ -118,6 +118,37 @@ impl SqliteStore {
         Ok(true)
     }
 
+    /// Brings the attempts of one page into their table, for whoever is about to read it there: those of `workshop` after
+    /// `after`, `limit` of them at most. What else waits goes on waiting, so that a page costs what is on it. In their
+    /// turn they are written again, which changes nothing.
+    pub(super) fn settle_page(
+        &mut self,
+        workshop: WorkshopKey,
+        after: &str,
+        limit: usize,
+    ) -> Result<(), Error> {
+        let waiting = self.pending.attempts.recent();
+        let mut page: Vec<_> =
+            waiting.filter(|(key, _)| key.workshop == workshop && *key.request > *after).collect();
+        if page.len() > limit {
+            page.select_nth_unstable_by(limit, |(a, _), (b, _)| a.request.cmp(&b.request));
+            page.truncate(limit);
+        }
+        page.sort_unstable_by(|(a, _), (b, _)| a.request.cmp(&b.request));
+        settle_attempts(&self.connection, &page)
+    }
+
+    /// Brings these attempts of `workshop` into their table, those that wait.
+    pub(super) fn settle_attempts_of(
+        &mut self,
+        workshop: WorkshopKey,
+        requests: &[String],
+    ) -> Result<(), Error> {
+        let attempts = &self.pending.attempts;
+        let rows = requests.iter().filter_map(|request| attempts.get_row(&AttemptKey { workshop, request }));
+        settle_attempts(&self.connection, &rows.collect::<Vec<_>>())
+    }
+
     /// Brings everything into its table and empties the journal: for whoever is about to look at a table as a
     /// whole or to delete from it.
     pub(super) fn settle(&mut self) -> Result<(), Error> {

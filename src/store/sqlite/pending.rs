@@ -207,6 +207,12 @@ impl<K: Hash + Eq + Placed, V: Copy> Rows<K, V> {
         self.fresh.get(key).or_else(|| self.settling.get(key)).copied()
     }
 
+    /// [`get`](Self::get), with the key as it stands here.
+    pub(super) fn get_row<Q: Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, V)> {
+        let row = self.fresh.get_key_value(key).or_else(|| self.settling.get_key_value(key));
+        row.map(|(key, value)| (key, *value))
+    }
+
     fn set<Q: Hash + Equivalent<K>>(&mut self, key: &Q, value: V, own: impl FnOnce() -> K) {
         let place = match self.fresh.get_full_mut(key) {
             Some((place, _, state)) => {
