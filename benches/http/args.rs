@@ -24,6 +24,7 @@ Usage: cargo bench --bench http -- [FLAGS]
   --flood N         instead: what other workshops notice while N connections flood one of them
   --scale N         instead: N likes of N/10 items imported, read, liked, rolled up, watched, audited and moved, beside an
                     empty service
+  --workshops N     instead: how soon a service over N workshops is there, and what the first touch of one costs
   --dir DIR         where the data directories are made (the system's temporary directory)
   --compare ...     instead: headcount beside PostgreSQL, Redis and Durable Objects; `--compare --help` lists its own flags,
                     and `benches/compare` installs and builds what it needs
@@ -40,6 +41,8 @@ pub enum Command {
     Flood(usize, Settings),
     /// So many stored likes.
     Scale(u64, Settings),
+    /// So many stored workshops.
+    Workshops(u64, Settings),
     /// All sides beside the alternatives.
     Compare(compare::Settings),
     /// A child that is the bare axum program, on this port.
@@ -99,7 +102,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
     };
     let mut settings = Settings::full();
     let mut args = std::iter::once(first).chain(args);
-    let (mut expiry, mut flood, mut scale) = (None, None, None);
+    let (mut expiry, mut flood, mut scale, mut workshops) = (None, None, None, None);
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{flag} needs a value"));
         match flag.as_str() {
@@ -119,16 +122,18 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, Failure>
             "--expiry" => expiry = Some(within(&flag, value()?.parse()?, 1_000, 1_000_000)?),
             "--flood" => flood = Some(within(&flag, value()?.parse()?, 1, 8192)?),
             "--scale" => scale = Some(within(&flag, value()?.parse()?, 1_000_000, 50_000_000)?),
+            "--workshops" => workshops = Some(within(&flag, value()?.parse()?, 10_000, 10_000_000)?),
             "--dir" => settings.dir = value()?.into(),
             "--only" => settings.sides = only(&value()?)?,
             _ => return Err(format!("unknown flag {flag}; --help lists them").into()),
         }
     }
-    Ok(match (expiry, flood, scale) {
+    Ok(match (expiry, flood, scale, workshops) {
         (Some(holds), ..) => Command::Expiry(holds, settings),
-        (None, Some(connections), _) => Command::Flood(connections, settings),
-        (None, None, Some(likes)) => Command::Scale(likes, settings),
-        (None, None, None) => Command::Measure(settings),
+        (_, Some(connections), ..) => Command::Flood(connections, settings),
+        (.., Some(likes), _) => Command::Scale(likes, settings),
+        (.., Some(workshops)) => Command::Workshops(workshops, settings),
+        _ => Command::Measure(settings),
     })
 }
 

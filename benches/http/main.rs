@@ -60,6 +60,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Expiry(holds, settings) => expiry::measure(holds, &settings),
         Command::Flood(connections, settings) => flood::measure(connections, &settings),
         Command::Scale(likes, settings) => scale::measure(likes, &settings),
+        Command::Workshops(workshops, settings) => scale::measure_workshops(workshops, &settings),
         Command::Compare(settings) => compare::measure(&settings),
         Command::Bare(port) => Ok(bare::serve(port)?),
         Command::Echo(port) => Ok(echo::serve(port)?),

@@ -71,6 +71,13 @@ pub fn measure(likes: u64, settings: &Settings) -> Result<(), Failure> {
     workshops::measure(dir.path(), likes / WORKSHOPS, settings)
 }
 
+/// Only what comes last of that, with so many workshops.
+pub fn measure_workshops(workshops: u64, settings: &Settings) -> Result<(), Failure> {
+    let dir = tempfile::Builder::new().prefix("headcount-bench-").tempdir_in(&settings.dir)?;
+    println!("machine: {}", report::machine(dir.path())?);
+    workshops::measure(dir.path(), workshops, settings)
+}
+
 /// The like in the row `row` of the file.
 fn like(row: u64, likes: u64) -> (u64, u64) {
     let user = mix(row % (likes / 10));
