@@ -12,7 +12,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /src/image/headcount /usr/bin/headcount
 COPY --from=build --chown=65532:65532 /src/image/data /var/lib/headcount
-COPY config/headcount.toml /etc/headcount/headcount.toml
+# Readable for that user, whatever the umask of whoever cloned this.
+COPY --chmod=0644 config/headcount.toml /etc/headcount/headcount.toml
 # data and backups are directories in here.
 WORKDIR /var/lib/headcount
 VOLUME /var/lib/headcount

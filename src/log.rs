@@ -6,7 +6,7 @@
 pub mod decisions;
 pub mod tail;
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -35,14 +35,42 @@ impl LogGuard {
 /// # Errors
 /// When a log was started before.
 pub fn start(settings: &Log) -> Result<LogGuard, TryInitError> {
-    start_into(settings, std::io::stderr())
+    let to = std::io::stderr();
+    let shape = Shape::of(settings.format, to.is_terminal());
+    start_shaped(settings, shape, to)
 }
 
-/// The same, with the lines going to `sink`.
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Json,
+    Human,
+}
+
+impl Shape {
+    fn of(format: LogFormat, for_a_terminal: bool) -> Self {
+        match format {
+            LogFormat::Json => Self::Json,
+            LogFormat::Human => Self::Human,
+            LogFormat::Auto if for_a_terminal => Self::Human,
+            LogFormat::Auto => Self::Json,
+        }
+    }
+}
+
+/// The same, with the lines going to `sink`, which is no terminal.
 ///
 /// # Errors
 /// When a log was started before.
 pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<LogGuard, TryInitError> {
+    start_shaped(settings, Shape::of(settings.format, false), sink)
+}
+
+fn start_shaped(
+    settings: &Log,
+    shape: Shape,
+    sink: impl Write + Send + 'static,
+) -> Result<LogGuard, TryInitError> {
     // Buffered: the writer's thread flushes whenever its queue is empty, so a busy log costs one system
     // call for many lines and a quiet one is never late.
     let writer = BufWriter::with_capacity(1 << 16, sink);
@@ -60,7 +88,7 @@ pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<L
         LogLevel::Trace => LevelFilter::TRACE,
     };
     if settings.decisions {
-        decisions::start(writer.clone(), settings.format);
+        decisions::start(writer.clone(), shape);
     }
     let filter = Targets::new()
         .with_default(level.min(LevelFilter::INFO))
@@ -68,8 +96,8 @@ pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<L
         .with_target("tokio_cron_scheduler", level.min(LevelFilter::WARN))
         .with_target("headcount", level);
     let registry = tracing_subscriber::registry().with(filter);
-    match settings.format {
-        LogFormat::Json => {
+    match shape {
+        Shape::Json => {
             let json = tracing_subscriber::fmt::layer()
                 .json()
                 .flatten_event(true)
@@ -78,7 +106,7 @@ pub fn start_into(settings: &Log, sink: impl Write + Send + 'static) -> Result<L
                 .with_writer(writer);
             registry.with(json).try_init()?;
         }
-        LogFormat::Human => {
+        Shape::Human => {
             let human = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
             registry.with(human).try_init()?;
         }

@@ -1,6 +1,5 @@
 //! The command line.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,7 +108,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "headcount", &mut std::io::stdout());
             Ok(())
         }
-        Command::Man => print_manual(),
+        Command::Man => admin::manual::write(Cli::command(), &mut std::io::stdout()).map_err(Failure::from),
         Command::NewKey { name, scopes } => print_new_key(&name, scopes),
     };
     match done {
@@ -227,28 +226,6 @@ fn health(options: HealthOptions) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(admin::health::ask(address, options.ready))?;
     println!("{}", if options.ready { "ready" } else { "ok" });
-    Ok(())
-}
-
-/// One page: the command itself, and then each of its subcommands.
-fn print_manual() -> Result<(), Failure> {
-    let mut command = Cli::command();
-    command.build();
-    let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(command.clone());
-    manual.render_title(&mut page)?;
-    manual.render_name_section(&mut page)?;
-    manual.render_synopsis_section(&mut page)?;
-    manual.render_description_section(&mut page)?;
-    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
-        let manual = clap_mangen::Man::new(subcommand.clone());
-        writeln!(page, ".SH \"headcount {}\"", subcommand.get_name())?;
-        let mut section = Vec::new();
-        manual.render_description_section(&mut section)?;
-        manual.render_options_section(&mut section)?;
-        page.extend(String::from_utf8(section)?.replace(".SH ", ".SS ").into_bytes());
-    }
-    std::io::stdout().write_all(&page)?;
     Ok(())
 }
 

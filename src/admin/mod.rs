@@ -4,6 +4,7 @@
 pub mod backup;
 pub mod call;
 pub mod health;
+pub mod manual;
 mod offline;
 mod progress;
 pub mod reshard;

@@ -115,7 +115,9 @@ pub(super) enum Refusals {
         schema::Seats, schema::Capacity, schema::TtlMs, schema::Holder, schema::Time, schema::Policy,
         schema::WaitlistLength, schema::BookingState, schema::Decision, schema::Reason, schema::Lines, super::sets::LineBody, schema::PageLimit, schema::LikesPageLimit, schema::LikesCursor, schema::Person, schema::ForgetPolicy, schema::From, schema::EventId,
         super::workshops::WaitlistBody, schema::Room, schema::Member, schema::MessageId, schema::Position, schema::AnyJson,
-        schema::Step, schema::Window, schema::TrendingLimit)),
+        schema::Step, schema::Window, schema::TrendingLimit,
+        super::rooms::messages::TextMessage, super::rooms::messages::DataMessage, super::rooms::told::RoomPresence,
+        super::rooms::told::RoomMessage, super::rooms::told::RoomMember, super::rooms::told::RoomUpdate)),
     tags(
         (name = "service", description = "Whether it lives and serves"),
         (name = "likes", description = "How many users like an item"),
@@ -124,7 +126,7 @@ pub(super) enum Refusals {
         (name = "reservations", description = "Whether there is a seat left in a workshop"),
         (name = "workshops", description = "What workshops there are, how they are sold, and what happens in them"),
         (name = "rooms", description = "Who is here now, and what they say. Listen at `/rooms/{room}/socket` (WebSocket) \
-                                        or `/rooms/{room}/events` (server-sent events); what those streams carry is in docs/http.md")
+                                        or `/rooms/{room}/events` (server-sent events), both of which carry `RoomEvent`s")
     )
 )]
 struct Document;

@@ -49,6 +49,8 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, error: &'static str, detail: impl Into<String>) -> Self {
+        // A generated client refuses a word that the document does not list.
+        debug_assert!(schema::is_error(error), "{error} is no word of schema.rs");
         Self {
             kind: format!("urn:headcount:problem:{error}").into(),
             title: status.canonical_reason().unwrap_or("Error"),

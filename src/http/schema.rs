@@ -66,6 +66,7 @@ pub(super) struct ForgetPolicy;
 pub(super) struct From;
 #[derive(Debug)]
 pub(super) struct EventId;
+#[derive(Debug)]
 pub(super) struct Room;
 #[derive(Debug)]
 pub(super) struct Member;
@@ -408,7 +409,7 @@ impl PartialSchema for AnyJson {
 }
 
 /// A text that is one of some words.
-fn word(words: &[&'static str], description: &str) -> Object {
+pub(super) fn word(words: &[&'static str], description: &str) -> Object {
     ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(words.iter().copied()))
@@ -443,66 +444,111 @@ pub(super) fn event() -> Object {
     word(&super::events::words(), "What happened")
 }
 
-/// Every `error` that a [`Problem`](super::problem::Problem) can say.
+/// Every `error` that a [`Problem`](super::problem::Problem) of the public API can say.
+const WORDS: [&str; 58] = [
+    "already_cancelled",
+    "already_confirmed",
+    "already_rejected",
+    "beyond_token",
+    "body_too_large",
+    "capacity_in_use",
+    "counter_overflow",
+    "disk_full",
+    "forbidden",
+    "foreign_origin",
+    "forgetting_under_way",
+    "gone",
+    "hold_expired",
+    "holder_required",
+    "incomplete_body",
+    "index_building",
+    "invalid_add",
+    "invalid_confirmation",
+    "invalid_counter",
+    "invalid_event_id",
+    "invalid_extension",
+    "invalid_handshake",
+    "invalid_item",
+    "invalid_json",
+    "invalid_like",
+    "invalid_member",
+    "invalid_message",
+    "invalid_query",
+    "invalid_request_id",
+    "invalid_reservation",
+    "invalid_room",
+    "invalid_token",
+    "invalid_user",
+    "invalid_workshop",
+    "invalid_workshop_name",
+    "line_too_long",
+    "message_too_large",
+    "method_not_allowed",
+    "more_than_held",
+    "not_found",
+    "not_indexed",
+    "not_ready",
+    "not_your_user",
+    "outcome_unknown",
+    "overloaded",
+    "part_of_set",
+    "rate_limited",
+    "request_id_reused",
+    "request_timeout",
+    "room_full",
+    "still_waiting",
+    "token_expired",
+    "too_many_buckets",
+    "too_many_connections",
+    "unauthorized",
+    "unavailable",
+    "version_mismatch",
+    "workshop_gone",
+];
+
+/// Those of the admin listener alone, which the document does not describe.
+const ADMIN_WORDS: [&str; 10] = [
+    "backup_exists",
+    "backup_failed",
+    "backup_running",
+    "backup_unsound",
+    "foreign_host",
+    "foreign_page",
+    "invalid_backup",
+    "outside_backup_dir",
+    "verify_failed",
+    "verify_running",
+];
+
+/// Whether a client can know this word.
+pub(super) fn is_error(word: &str) -> bool {
+    WORDS.contains(&word) || ADMIN_WORDS.contains(&word)
+}
+
 pub(super) fn error() -> Object {
-    let words = [
-        "already_cancelled",
-        "already_confirmed",
-        "already_rejected",
-        "beyond_token",
-        "body_too_large",
-        "capacity_in_use",
-        "counter_overflow",
-        "disk_full",
-        "forbidden",
-        "foreign_origin",
-        "forgetting_under_way",
-        "gone",
-        "hold_expired",
-        "holder_required",
-        "incomplete_body",
-        "invalid_add",
-        "index_building",
-        "invalid_confirmation",
-        "invalid_counter",
-        "invalid_event_id",
-        "invalid_extension",
-        "invalid_handshake",
-        "invalid_item",
-        "invalid_json",
-        "invalid_like",
-        "invalid_member",
-        "invalid_message",
-        "invalid_query",
-        "invalid_request_id",
-        "invalid_reservation",
-        "invalid_room",
-        "invalid_token",
-        "invalid_user",
-        "invalid_workshop",
-        "invalid_workshop_name",
-        "line_too_long",
-        "message_too_large",
-        "method_not_allowed",
-        "more_than_held",
-        "not_found",
-        "not_indexed",
-        "not_ready",
-        "not_your_user",
-        "outcome_unknown",
-        "overloaded",
-        "part_of_set",
-        "rate_limited",
-        "request_id_reused",
-        "request_timeout",
-        "room_full",
-        "still_waiting",
-        "token_expired",
-        "too_many_buckets",
-        "too_many_connections",
-        "unauthorized",
-        "unavailable",
-        "version_mismatch",
-    ];
-    word(&words, "One word for one cause")
+    word(&WORDS, "One word for one cause")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_row_with_cause_and_remedy_and_no_row_is_of_none() {
+        let page = include_str!("../../docs/errors.md");
+        let mut told = BTreeSet::new();
+        for row in page.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [words, status, cause] = cells.as_slice() else { panic!("three cells in: {row}") };
+            let status = status.get(..3).and_then(|status| status.parse::<u16>().ok());
+            assert!(status.is_some_and(|status| (400..600).contains(&status)), "a status in: {row}");
+            assert!(cause.len() > 20, "a cause in: {row}");
+            for word in words.split('`').skip(1).step_by(2) {
+                assert!(told.insert(word), "{word} has two rows");
+            }
+        }
+        assert_eq!(told, WORDS.into_iter().chain(ADMIN_WORDS).collect());
+    }
 }

@@ -11,8 +11,7 @@ use tracing_appender::non_blocking::NonBlocking;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-use super::tail;
-use crate::config::LogFormat;
+use super::{Shape, tail};
 
 /// What is said of a decision.
 #[derive(Debug, Clone, Copy)]
@@ -47,24 +46,24 @@ pub struct Happened {
 
 struct DecisionLog {
     writer: NonBlocking,
-    format: LogFormat,
+    shape: Shape,
 }
 
 /// Empty until the log is started with decisions, and in programs that start none.
 static LOG: OnceLock<DecisionLog> = OnceLock::new();
 
-pub(super) fn start(writer: NonBlocking, format: LogFormat) {
-    let _started_before = LOG.set(DecisionLog { writer, format });
+pub(super) fn start(writer: NonBlocking, shape: Shape) {
+    let _started_before = LOG.set(DecisionLog { writer, shape });
 }
 
 /// Logs a decision, after its commit. Never waits: a line too many is dropped and counted.
 pub fn decided(decision: &Decision<'_>) {
     if let Some(log) = LOG.get() {
-        let line = line(decision, log.format);
+        let line = line(decision, log.shape);
         let _dropped_and_counted = log.writer.clone().write_all(line.as_bytes());
     }
     if tail::is_watched() {
-        tail::keep(&line(decision, LogFormat::Json));
+        tail::keep(&line(decision, Shape::Json));
     }
 }
 
@@ -78,25 +77,25 @@ impl Happened {
     /// Logs it; likewise.
     pub fn log(&self) {
         if let Some(log) = LOG.get() {
-            let _dropped_and_counted = log.writer.clone().write_all(self.line(log.format).as_bytes());
+            let _dropped_and_counted = log.writer.clone().write_all(self.line(log.shape).as_bytes());
         }
         if tail::is_watched() {
-            tail::keep(&self.line(LogFormat::Json));
+            tail::keep(&self.line(Shape::Json));
         }
     }
 
-    fn line(&self, format: LogFormat) -> String {
+    fn line(&self, shape: Shape) -> String {
         let Self { workshop, request, change, seats, reserved, holder, expires_at_ms } = self;
         let mut line = String::with_capacity(256);
-        if format == LogFormat::Json {
+        if shape == Shape::Json {
             line.push_str(r#"{"timestamp":""#);
         }
         // As above: nothing here needs an escape, and writing to a String cannot fail.
         let _infallible = SystemTime.format_time(&mut Writer::new(&mut line));
         let optional = [("holder", *holder), ("expiresAt", *expires_at_ms)];
         let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        match format {
-            LogFormat::Json => {
+        match shape {
+            Shape::Json => {
                 let _infallible = write!(
                     line,
                     r#"","level":"INFO","event":"reservation_changed","workshop":"{workshop}","requestId":"{request}","change":"{change}","seats":{seats},"reserved":{reserved}"#
@@ -106,7 +105,7 @@ impl Happened {
                 }
                 line.push_str(r#","target":"headcount::decisions"}"#);
             }
-            LogFormat::Human => {
+            Shape::Human => {
                 let _infallible = write!(
                     line,
                     r#"  INFO headcount::decisions: event="reservation_changed" workshop="{workshop}" requestId="{request}" change="{change}" seats={seats} reserved={reserved}"#
@@ -121,12 +120,12 @@ impl Happened {
     }
 }
 
-fn line(decision: &Decision<'_>, format: LogFormat) -> String {
+fn line(decision: &Decision<'_>, shape: Shape) -> String {
     let Decision { workshop, request, seats, status, reserved, replayed } = *decision;
     let mut line = String::with_capacity(256);
     // Names of workshops and requests hold nothing that JSON escapes. Writing to a String cannot fail.
-    let _infallible = match format {
-        LogFormat::Json => {
+    let _infallible = match shape {
+        Shape::Json => {
             line.push_str(r#"{"timestamp":""#);
             let _infallible = SystemTime.format_time(&mut Writer::new(&mut line));
             writeln!(
@@ -134,7 +133,7 @@ fn line(decision: &Decision<'_>, format: LogFormat) -> String {
                 r#"","level":"INFO","event":"reservation_decided","workshop":"{workshop}","requestId":"{request}","seats":{seats},"status":"{status}","reserved":{reserved},"replayed":{replayed},"target":"headcount::decisions"}}"#
             )
         }
-        LogFormat::Human => {
+        Shape::Human => {
             let _infallible = SystemTime.format_time(&mut Writer::new(&mut line));
             writeln!(
                 line,
@@ -160,14 +159,14 @@ mod tests {
             holder: Some(7),
             expires_at_ms: Some(99),
         };
-        let json: serde_json::Value = serde_json::from_str(&happened.line(LogFormat::Json)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&happened.line(Shape::Json)).unwrap();
         assert_eq!((json["holder"].as_i64(), json["expiresAt"].as_i64()), (Some(7), Some(99)));
         assert_eq!((&json["change"], &json["event"]), (&"offered".into(), &"reservation_changed".into()));
-        assert!(happened.line(LogFormat::Human).ends_with("reserved=4 holder=7 expiresAt=99\n"));
+        assert!(happened.line(Shape::Human).ends_with("reserved=4 holder=7 expiresAt=99\n"));
         (happened.holder, happened.expires_at_ms) = (None, None);
-        let json: serde_json::Value = serde_json::from_str(&happened.line(LogFormat::Json)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&happened.line(Shape::Json)).unwrap();
         assert!(json.get("holder").is_none() && json["reserved"] == 4);
-        assert!(happened.line(LogFormat::Human).ends_with("reserved=4\n"));
+        assert!(happened.line(Shape::Human).ends_with("reserved=4\n"));
     }
 
     #[test]
@@ -180,7 +179,7 @@ mod tests {
             reserved: 4,
             replayed: false,
         };
-        let line = line(&decision, LogFormat::Json);
+        let line = line(&decision, Shape::Json);
         let json: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert!(line.ends_with("}\n"));
         assert_eq!(json["event"], "reservation_decided");

@@ -58,18 +58,55 @@ fn health_of_what_answers_otherwise_or_not_at_all_is_bad() {
 #[test]
 fn completions_and_the_manual_name_every_command() {
     let setup = Setup::new();
-    let commands =
-        ["serve", "verify", "reshard", "backup", "restore", "import", "export", "check-config", "health"];
+    let help = String::from_utf8(setup.run(&["--help"]).stdout).unwrap();
+    let listed = help.split_once("Commands:\n").unwrap().1.split("\n\n").next().unwrap();
+    let commands = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let commands: Vec<&str> = commands.filter(|command| *command != "help").collect();
+    assert!(commands.len() >= 13 && commands.contains(&"new-key"), "{commands:?}");
     for arguments in
         [&["completions", "bash"][..], &["completions", "zsh"], &["completions", "fish"], &["man"]]
     {
         let output = setup.run(arguments);
         assert!(output.status.success(), "{arguments:?}");
         let text = String::from_utf8(output.stdout).unwrap().replace("\\-", "-");
-        for command in commands {
+        for command in &commands {
             assert!(text.contains(command), "{arguments:?} does not name {command}");
         }
     }
+}
+
+/// As a user presses the tabulator.
+#[test]
+fn bash_completes_commands_and_options() {
+    let setup = Setup::new();
+    let script = setup.scratch().join("headcount.bash");
+    std::fs::write(&script, setup.run(&["completions", "bash"]).stdout).unwrap();
+    for (words, expected) in [("headcount ver", "verify"), ("headcount reshard --part", "--partitions")] {
+        let (before, last) = words.rsplit_once(' ').unwrap();
+        let pressed = format!(
+            "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _headcount headcount '{last}' '{before}'; echo \"${{COMPREPLY[@]}}\"",
+            script.display()
+        );
+        let output = std::process::Command::new("bash").args(["-c", &pressed]).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert_eq!(said.trim(), expected, "{words}");
+    }
+}
+
+#[test]
+fn the_manual_tells_what_no_definition_says() {
+    let setup = Setup::new();
+    let page = String::from_utf8(setup.run(&["man"]).stdout).unwrap();
+    for section in
+        ["NAME", "SYNOPSIS", "COMMANDS", "EXIT STATUS", "SIGNALS", "ENVIRONMENT", "FILES", "EXAMPLES"]
+    {
+        assert_eq!(page.lines().filter(|line| *line == format!(".SH {section}")).count(), 1, "{section}");
+    }
+    // What it says of exit codes is so.
+    assert_eq!(setup.run(&["serv"]).status.code(), Some(2));
+    assert_eq!(setup.run(&["check-config", "--config", "absent.toml"]).status.code(), Some(1));
+    assert_eq!(setup.run(&["verify"]).status.code(), Some(2));
 }
 
 #[test]

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::raw;
+use crate::rooms::post;
+use crate::rooms::reader::Reader;
 use crate::service::{Service, Setup};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -186,6 +188,76 @@ fn the_document_is_valid_and_whole() {
             }
         }
     }
+}
+
+/// What comes has every field that its schema asks for, and none that it does not name.
+fn fits(document: &Value, name: &str, value: &Value) {
+    let schema = &document["components"]["schemas"][name];
+    let parts: Vec<&Value> = match schema["allOf"].as_array() {
+        Some(parts) => parts.iter().collect(),
+        None => vec![schema],
+    };
+    let (mut known, mut asked) = (BTreeSet::new(), BTreeSet::new());
+    for part in parts {
+        let part = match part["$ref"].as_str() {
+            Some(of) => &document["components"]["schemas"][of.rsplit_once('/').unwrap().1],
+            None => part,
+        };
+        known.extend(part["properties"].as_object().unwrap().keys().map(String::as_str));
+        asked.extend(part["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()));
+        let words = part["properties"]["type"]["enum"].as_array();
+        assert!(words.is_none_or(|words| words.contains(&value["type"])), "{name}: {value}");
+    }
+    let has: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(has.is_subset(&known) && has.is_superset(&asked), "{value} is no {name}: {known:?}, {asked:?}");
+}
+
+fn names(schema: &Value) -> Vec<&str> {
+    let refs = schema["oneOf"].as_array().unwrap().iter();
+    refs.map(|of| of["$ref"].as_str().unwrap().rsplit_once('/').unwrap().1).collect()
+}
+
+/// What no fuzzer reads: the lines of bulk answers, and what a room tells.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_streams_carry_is_what_the_document_names() {
+    let service = Setup::new().start();
+    let document: Value = serde_json::from_str(&document(&service)).unwrap();
+    let schemas = &document["components"]["schemas"];
+
+    assert_eq!(names(&schemas["BulkOutcome"]), ["BulkLike", "BulkProblem"]);
+    let lines = "{\"item\":\"post-1\",\"user\":\"ada\"}\n{\"item\":\"\"}\n";
+    let answer = service.client.post("/batch/likes", lines).await;
+    let outcomes: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [done, problem] = outcomes.as_slice() else { panic!("{}", answer.text) };
+    fits(&document, "BulkLike", done);
+    fits(&document, "BulkProblem", problem);
+
+    assert_eq!(names(&schemas["MessageBody"]), ["TextMessage", "DataMessage"]);
+    assert_eq!(names(&schemas["RoomEvent"]), ["RoomPresence", "RoomMessage", "RoomMember", "RoomUpdate"]);
+    let mut reader = Reader::open(&service, "lobby/events", "").await;
+    let said = async |what: &str, body: Value| post(&service, &format!("/rooms/lobby/{what}"), body).await;
+    let ada = json!({"user": "ada", "meta": {"colour": "red"}});
+    fits(&document, "RoomPresence", &reader.event().await.json());
+    said("join", ada).await;
+    fits(&document, "RoomMember", &reader.event().await.json());
+    for message in [
+        json!({"user": "ada", "text": "hello", "id": "one"}),
+        json!({"user": "ada", "data": {"dice": [1, 6]}}),
+    ] {
+        let name = if message["text"].is_string() { "TextMessage" } else { "DataMessage" };
+        fits(&document, name, &message);
+        said("send", message.clone()).await;
+        let heard = reader.event().await.json();
+        fits(&document, "RoomMessage", &heard);
+        assert_eq!((&heard["text"], &heard["data"]), (&message["text"], &message["data"]));
+    }
+    said("join", json!({"user": "ada", "meta": {"colour": "blue"}})).await;
+    fits(&document, "RoomUpdate", &reader.event().await.json());
+    said("leave", json!({"user": "ada"})).await;
+    fits(&document, "RoomMember", &reader.event().await.json());
+    let members = Reader::open(&service, "lobby/events?since=e:0", "").await.event().await.json();
+    fits(&document, "RoomPresence", &members);
+    assert_eq!(members["recovered"], false, "a place in another stream");
 }
 
 /// Every status that an operation may answer with.

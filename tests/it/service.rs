@@ -117,6 +117,14 @@ impl Setup {
         self.command(arguments).output().unwrap()
     }
 
+    /// The same on a terminal of its own (`script` is an essential package of Debian's).
+    pub fn run_on_a_terminal(&self, arguments: &[&str]) -> Output {
+        let line = [&[HEADCOUNT], arguments].concat().join(" ");
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).stdin(Stdio::null());
+        script.current_dir(self.scratch()).envs(self.environment.iter().cloned()).output().unwrap()
+    }
+
     /// `headcount verify` on the data directory: whether it passes, and what it prints.
     pub fn verify(&self) -> (bool, String) {
         let output = self.run(&["verify", "--data-dir", self.data_dir().to_str().unwrap()]);

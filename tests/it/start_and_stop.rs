@@ -251,6 +251,39 @@ async fn the_log_is_for_humans_or_silent_by_configuration() {
     assert_eq!(service.log().len(), 1, "{:?}", service.log());
 }
 
+/// The first line of the log of a start that goes no further, on a terminal; or into a pipe.
+fn first_line(setup: &Setup, on_a_terminal: bool) -> String {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let serve = ["serve", "--listen", &address, "--admin-listen", "127.0.0.1:0"];
+    let output = match on_a_terminal {
+        true => setup.run_on_a_terminal(&serve),
+        false => setup.run(&serve),
+    };
+    assert!(!output.status.success());
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    said.lines()
+        .find(|line| line.contains("starting"))
+        .unwrap_or_else(|| panic!("no start in {said}"))
+        .to_owned()
+}
+
+#[test]
+fn the_log_is_text_on_a_terminal_and_json_elsewhere_unless_it_is_told() {
+    let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+    for (format, on_a_terminal, json) in
+        [(None, true, false), (None, false, true), (Some("json"), true, true), (Some("human"), false, false)]
+    {
+        let setup = Setup::new();
+        let setup = match format {
+            Some(format) => setup.with("log.format", format),
+            None => setup,
+        };
+        let line = first_line(&setup, on_a_terminal);
+        assert_eq!(is_json(&line), json, "{format:?}, on a terminal: {on_a_terminal}: {line}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_hangs_up_still_gets_its_line() {
     let setup = Setup::new().with("rollup.schedule", NEVER).with("faults.commit_delay_ms", 500);

@@ -145,7 +145,7 @@ fn all_problems_of_all_layers_are_told_at_once_also_those_a_later_layer_covers()
              noop_routes, cors_origins, demo, max_console_viewers",
             &format!("test.toml: speed is not a setting; allowed here: {sections}"),
             &format!("environment HEADCOUNT__: \"\" is not a setting; allowed here: {sections}"),
-            "environment HEADCOUNT__LOG__FORMAT: log.format = \"xml\": must be one of json, human",
+            "environment HEADCOUNT__LOG__FORMAT: log.format = \"xml\": must be one of auto, json, human",
             "flag --listen: server.listen = \"\": must be an IP address and port, such as 127.0.0.1:8787 or [::1]:8787",
         ]
     );

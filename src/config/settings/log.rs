@@ -19,14 +19,14 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: LogLevel::Info, format: LogFormat::Json, decisions: true, queue_lines: 65_536 }
+        Self { level: LogLevel::Info, format: LogFormat::Auto, decisions: true, queue_lines: 65_536 }
     }
 }
 
 impl Log {
     pub(crate) const KEYS: Keys = &[
         ("level", Rule::Word(&["error", "warn", "info", "debug", "trace"])),
-        ("format", Rule::Word(&["json", "human"])),
+        ("format", Rule::Word(&["auto", "json", "human"])),
         ("decisions", Rule::Switch),
         ("queue_lines", whole(1, 1_048_576)),
     ];
@@ -52,6 +52,8 @@ pub enum LogLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
+    /// Text where standard error is a terminal, JSON elsewhere.
+    Auto,
     /// One JSON object a line.
     Json,
     /// Text for a terminal.

@@ -52,14 +52,22 @@ pub(in crate::http) struct BulkLine<'a> {
     liked: Option<&'a RawValue>,
 }
 
-/// One line out: of the line of this number, in the order of the lines. One that was not done is a problem document
-/// with its `line`.
+/// One line out: of the line of this number, in the order of the lines. `error` is in one that was not done.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::http) struct BulkOutcome<'a> {
+#[serde(untagged)]
+pub(in crate::http) enum BulkOutcome<'a> {
+    Done(BulkLike<'a>),
+    Problem(BulkProblem<'a>),
+}
+
+/// What became of a line that was done.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct BulkLike<'a> {
     /// Which line, from 1.
     #[schema(minimum = 1)]
     line: u64,
     /// 200; what a request of its own would have been answered with.
+    #[schema(minimum = 200, maximum = 200)]
     status: u16,
     #[schema(value_type = schema::Item)]
     item: &'a str,
@@ -73,8 +81,11 @@ pub(in crate::http) struct BulkOutcome<'a> {
     shard: u32,
 }
 
-#[derive(Debug, Serialize)]
-struct BulkProblem<'a> {
+/// Why a line was not done: a problem document with its `line`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct BulkProblem<'a> {
+    /// Which line, from 1.
+    #[schema(minimum = 1)]
     line: u64,
     #[serde(flatten)]
     problem: &'a Problem,
@@ -86,7 +97,7 @@ struct BulkProblem<'a> {
 #[utoipa::path(post, path = "/batch/likes", operation_id = "bulk_likes", tag = "likes",
     request_body(content = BulkLine, content_type = "application/x-ndjson"),
     responses((status = 200, body = BulkOutcome, content_type = "application/x-ndjson",
-            description = "a stream; each line is of this shape, or a problem with its `line`"),
+            description = "a stream; each line is of this shape"),
         crate::http::openapi::Rejections, crate::http::openapi::TooManyStreams, crate::http::openapi::Refusals))]
 pub(in crate::http) async fn likes(
     permit: Permit<Write>,
@@ -206,20 +217,18 @@ fn parse(app: &App, line: &[u8]) -> Result<Wanted, Problem> {
 }
 
 fn word(text: &mut Vec<u8>, line: u64, outcome: Result<(&Wanted, bool), Problem>) {
-    let _written_to_memory = match &outcome {
-        Ok((Wanted { shard, user, item, liked }, changed)) => serde_json::to_writer(
-            &mut *text,
-            &BulkOutcome {
-                line,
-                status: StatusCode::OK.as_u16(),
-                item: item.as_str(),
-                user: user.as_str(),
-                liked: *liked,
-                changed: *changed,
-                shard: *shard,
-            },
-        ),
-        Err(problem) => serde_json::to_writer(&mut *text, &BulkProblem { line, problem }),
+    let outcome = match &outcome {
+        Ok((Wanted { shard, user, item, liked }, changed)) => BulkOutcome::Done(BulkLike {
+            line,
+            status: StatusCode::OK.as_u16(),
+            item: item.as_str(),
+            user: user.as_str(),
+            liked: *liked,
+            changed: *changed,
+            shard: *shard,
+        }),
+        Err(problem) => BulkOutcome::Problem(BulkProblem { line, problem }),
     };
+    let _written_to_memory = serde_json::to_writer(&mut *text, &outcome);
     text.push(b'\n');
 }

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::Frame;
 
+use super::told::RoomEvent;
 use super::{listener, room};
 use crate::http::App;
 use crate::http::auth::{Key, Read};
@@ -32,8 +33,9 @@ use crate::rooms::types::Position;
         ("raw" = Option<bool>, Query, description = "just the text of messages"),
         ("since" = Option<schema::Position>, Query, description = "`epoch:offset`: where it left off"),
         ("Last-Event-ID" = Option<schema::Position>, Header, description = "the same, as browsers say it")),
-    responses((status = 200, body = String, content_type = "text/event-stream",
-            description = "events of the frames' types with JSON in their data, and at the end `close`"),
+    responses((status = 200, body = RoomEvent, content_type = "text/event-stream",
+            description = "a stream; the `data` of events is of this shape, but for the last one, `close`, and with `raw` it is \
+                           the text of messages"),
         Rejections, TooMany, Refusals))]
 pub(in crate::http) async fn events(
     key: Key<Read>,

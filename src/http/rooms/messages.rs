@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{OneOfBuilder, Ref, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{Room, SeedRoom, user};
 use crate::http::App;
@@ -19,34 +21,65 @@ use crate::http::problem::Problem;
 use crate::http::schema;
 use crate::rooms::types::{self, Message, RoomName, UserId, even_null, is_message_id};
 
-/// A message. Instead of `text` it may have `data`, any JSON of at most `rooms.max_message_bytes`. Other fields are ignored.
-#[derive(Debug, Deserialize, ToSchema)]
-pub(in crate::http) struct MessageBody<'a> {
+/// A message as it comes, whichever of the two shapes of [`MessageBody`] it has.
+#[derive(Debug, Deserialize)]
+struct Said<'a> {
     #[serde(borrow)]
-    #[schema(value_type = schema::Member, required)]
     user: Option<&'a RawValue>,
-    /// At most `rooms.max_message_bytes`.
     #[serde(borrow, default, deserialize_with = "even_null")]
-    #[schema(value_type = String, required)]
     text: Option<&'a RawValue>,
-    // Either this or the text: a schema of an object's fields has no words for that.
     #[serde(borrow, default, deserialize_with = "even_null")]
-    #[schema(ignore)]
     data: Option<&'a RawValue>,
-    /// The sender's id of it: repeated while the history holds the message, it is said once.
     #[serde(borrow, default, deserialize_with = "even_null")]
-    #[schema(value_type = schema::MessageId, required = false)]
     id: Option<&'a RawValue>,
+}
+
+/// A message: either a text or data. Other fields are ignored.
+#[derive(Debug)]
+pub(in crate::http) struct MessageBody;
+
+impl ToSchema for MessageBody {}
+
+impl PartialSchema for MessageBody {
+    fn schema() -> RefOr<Schema> {
+        let [text, data] = [TextMessage::name(), DataMessage::name()].map(Ref::from_schema_name);
+        let description = "A message: either a text or data. Other fields are ignored.";
+        OneOfBuilder::new().item(text).item(data).description(Some(description)).into()
+    }
+}
+
+/// A message that is a text.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(in crate::http) struct TextMessage {
+    user: schema::Member,
+    /// At most `rooms.max_message_bytes`.
+    text: String,
+    /// The sender's id of it: repeated while the history holds the message, it is said once.
+    #[schema(required = false)]
+    id: schema::MessageId,
+}
+
+/// A message that is JSON of the application's own.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documentation: only its shape is used")]
+pub(in crate::http) struct DataMessage {
+    user: schema::Member,
+    /// At most `rooms.max_message_bytes` as it was sent.
+    data: schema::AnyJson,
+    /// The sender's id of it: repeated while the history holds the message, it is said once.
+    #[schema(required = false)]
+    id: schema::MessageId,
 }
 
 fn invalid(field: &'static str, detail: impl Into<String>) -> Problem {
     Problem::bad_request("invalid_message", detail).of_field(field)
 }
 
-impl MessageBody<'_> {
+impl Said<'_> {
     fn parse(body: &Body, app: &App) -> Result<Message, Problem> {
         let wrong_shape = || invalid("user", "a message is an object with `user`, and `text` or `data`");
-        let said: MessageBody<'_> = body.object(wrong_shape)?;
+        let said: Said<'_> = body.object(wrong_shape)?;
         let text = |json: &RawValue| serde_json::from_str::<String>(json.get()).ok();
         let sender = said.user.and_then(text).ok_or_else(wrong_shape)?;
         let body = match (said.text, said.data) {
@@ -119,7 +152,7 @@ pub(in crate::http) async fn seed_send(
 }
 
 async fn say(app: &App, room: &RoomName, body: &Body, key: &Key<Write>) -> Result<Json<SentAnswer>, Problem> {
-    let message = MessageBody::parse(body, app)?;
+    let message = Said::parse(body, app)?;
     key.permit.is(message.user.as_ref().map_or("", UserId::as_str), "user")?;
     key.permit.reaches(Feature::Rooms, room.as_str())?;
     let sent =

@@ -1,10 +1,11 @@
 //! The routes of rooms: [`members`] join, leave and are looked at, [`messages`] are sent, [`socket`] and
-//! [`events`] listen.
+//! [`events`] listen to what is [`told`].
 
 pub(super) mod events;
 pub(super) mod members;
 pub(super) mod messages;
 pub(super) mod socket;
+pub(super) mod told;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

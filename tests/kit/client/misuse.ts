@@ -24,11 +24,18 @@ export async function never(): Promise<void> {
   // @ts-expect-error: no such state
   await headcount.GET('/workshops/{workshop}/reservations', { params: { ...at, query: { state: 'paid' } } });
 
+  // @ts-expect-error: a message says something
+  await headcount.POST('/rooms/{room}/send', { params: { path: { room: 'lobby' } }, body: { user: 'ada' } });
+
   const { data, error } = await headcount.GET('/workshops/{workshop}/status', { params: at });
   // @ts-expect-error: a misspelt field in an answer
   data?.reservd;
   // @ts-expect-error: a word that no problem says
   if (error?.error === 'invalid_seats') return;
+  const told = {} as components['schemas']['RoomEvent'];
+  // @ts-expect-error: what kind of event it is has to be asked first
+  told.members;
+  if (told.type === 'presence') told.members;
   // @ts-expect-error: a problem has a word
   const _problem: Problem = { type: '', title: '', status: 400, detail: '' };
 }

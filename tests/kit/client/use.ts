@@ -78,7 +78,18 @@ const inState = done(await headcount.GET('/workshops/{workshop}/reservations', {
 const lobby = { path: { room: 'lobby' } };
 const joined = done(await headcount.POST('/rooms/{room}/join', { params: lobby, body: { user: 'ada', meta: { colour: 'red' } } }));
 const sent = done(await headcount.POST('/rooms/{room}/send', { params: lobby, body: { user: 'ada', text: 'hello' } }));
+const thrown = done(await headcount.POST('/rooms/{room}/send', { params: lobby, body: { user: 'ada', data: { dice: [1, 6] } } }));
 const room = done(await headcount.GET('/rooms/{room}', { params: { ...lobby, query: { members: true } } }));
+
+// Lines, in and out, which no generator sends: their types have names.
+const lines: components['schemas']['BulkLine'][] = [{ item: 'post-3', user: 'ada' }, { item: '', user: 'ada' }];
+const bulk = await fetch(`${url}/batch/likes`, {
+  method: 'POST',
+  headers: key === undefined ? {} : { Authorization: `Bearer ${key}` },
+  body: lines.map((line) => `${JSON.stringify(line)}\n`).join(''),
+});
+const outcomes = (await bulk.text()).trim().split('\n').map((line) => JSON.parse(line) as components['schemas']['BulkOutcome']);
+const outcome = (one: components['schemas']['BulkOutcome']) => ('error' in one ? [one.line, one.error] : [one.line, one.changed]);
 
 const stranger = createClient<paths>({ baseUrl: url });
 const asked = await stranger.GET('/likes/{item}', { params: { path: { item: 'post-1/ü' } } });
@@ -98,6 +109,7 @@ console.log(JSON.stringify({
   shown: [shown.holder, shown.state, shown.history.map((event) => event.event)],
   list: list.reservations.map((one) => [one.requestId, one.state, one.holder ?? null]),
   inState: inState.reservations.map((one) => one.requestId),
-  room: [joined.online, sent.offset, room.members?.map((member) => [member.user, member.meta])],
+  bulk: outcomes.map(outcome),
+  room: [joined.online, sent.offset, thrown.offset, room.members?.map((member) => [member.user, member.meta])],
   stranger: [asked.response.status, asked.error === undefined ? null : told(asked.error)],
 }));
