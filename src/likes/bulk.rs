@@ -119,16 +119,20 @@ impl Bulk {
             let answer = self.ask(partition, &run).await;
             asked.push((run, answer));
         }
-        let patience = self.shards.patience();
+        let (shards, patience) = (self.shards.clone(), self.shards.patience());
         Submitted(tokio::spawn(async move {
             // Held until they are decided, also where nobody listens any more.
             let _places = places;
+            let shards = &shards;
             let answers = asked.into_iter().map(|(run, answer)| async move {
                 let answer = match answer {
                     Ok(Some(answer)) => answer.within(patience).await,
                     Ok(None) => Ok(Vec::new()),
                     Err(refusal) => Err(refusal),
                 };
+                if answer.is_err() {
+                    shards.count_failed(&run);
+                }
                 (run, answer)
             });
             Decided { runs: join_all(answers).await, places: placed }

@@ -1,13 +1,13 @@
 //! The handle to all shards: it finds the owner of a user and asks it, or asks everybody.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
 use super::bulk::Wanted;
 use super::command::{Changes, Checked, Command};
+use super::load::{Load, Loads};
 use super::types::{ItemId, UserId, partition_of_shard, shards_of_partition};
 use crate::partition::{ActorId, Answer, Port, Refusal, Reply, reply};
 use crate::store::likers::{LikedItem, Likers};
@@ -34,22 +34,16 @@ pub struct SetLike {
 pub struct Shards {
     ports: Arc<[Box<dyn Port<Command>>]>,
     shards: u32,
-    asked: Arc<[Asked]>,
+    loads: Loads,
     /// `server.request_timeout_ms`: how long an answer is waited for.
     patience: Duration,
 }
-
-/// What a shard was asked since the start. A cache line each, so that threads which ask different shards do not meet.
-#[derive(Default)]
-#[repr(align(64))]
-struct Asked(AtomicU64);
 
 impl Shards {
     /// The shards `0..shards`, placed on the partitions behind `ports`.
     #[must_use]
     pub fn new(ports: Vec<Box<dyn Port<Command>>>, shards: u32, patience: Duration) -> Self {
-        let asked = (0..shards).map(|_| Asked::default()).collect();
-        Self { ports: ports.into(), shards, asked, patience }
+        Self { ports: ports.into(), shards, loads: Loads::new(shards), patience }
     }
 
     /// How many there are.
@@ -64,10 +58,15 @@ impl Shards {
         u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many likes, unlikes, adds and questions about a user each shard was asked since the start, by shard number: its load.
+    /// What each shard was asked since the start, by shard number.
     #[must_use]
-    pub fn asked(&self) -> Vec<u64> {
-        self.asked.iter().map(|asked| asked.0.load(Ordering::Relaxed)).collect()
+    pub fn loads(&self) -> Vec<Load> {
+        self.loads.read()
+    }
+
+    /// Whether somebody looks at [`Self::loads`]: only then is it measured how long answers take.
+    pub fn watch(&self, watched: bool) {
+        self.loads.watch(watched);
     }
 
     /// The partition that a shard lives on.
@@ -83,7 +82,7 @@ impl Shards {
     pub async fn set(&self, user: UserId, item: ItemId, liked: bool) -> Result<SetLike, Refusal> {
         let shard = user.shard(self.shards);
         let set = |reply| Command::Set { shard, user, item, liked, reply };
-        let changed = self.ask_shard(shard, set)?.within(self.patience).await?;
+        let changed = self.ask_shard(shard, set).await?;
         Ok(SetLike { changed, shard })
     }
 
@@ -94,7 +93,7 @@ impl Shards {
     pub async fn liked(&self, user: UserId, items: Vec<ItemId>) -> Result<Vec<bool>, Refusal> {
         let shard = user.shard(self.shards);
         let liked = |reply| Command::Liked { user, items, reply };
-        self.ask_shard(shard, liked)?.within(self.patience).await
+        self.ask_shard(shard, liked).await
     }
 
     /// The totals of some items now: every shard counts, all at once, and what was answered before the
@@ -185,8 +184,13 @@ impl Shards {
     ) -> Result<Answer<Vec<bool>>, Refusal> {
         let answer =
             self.ask(partition, BULK, |reply| Command::SetAll { wanted: Arc::clone(wanted), reply })?;
-        wanted.iter().for_each(|wanted| self.note(wanted.shard));
+        wanted.iter().for_each(|wanted| self.loads.asked_in_bulk(wanted.shard));
         Ok(answer)
+    }
+
+    /// Counts likes in bulk that were refused, or not answered in time.
+    pub(super) fn count_failed(&self, wanted: &[Wanted]) {
+        wanted.iter().for_each(|wanted| self.loads.failed(wanted.shard));
     }
 
     /// Forgets ids of adds on a partition, `limit` at most; whether there may be more.
@@ -260,19 +264,26 @@ impl Shards {
         self.ask(partition, CHORES, check)?.within(self.patience).await
     }
 
-    pub(super) fn ask_shard<T>(
+    /// Asks a shard, and waits for its answer.
+    ///
+    /// # Errors
+    /// The partition's refusal.
+    pub(super) async fn ask_shard<T>(
         &self,
         shard: u32,
         command: impl FnOnce(Reply<T>) -> Command,
-    ) -> Result<Answer<T>, Refusal> {
-        self.note(shard);
-        self.ask(partition_of_shard(shard, self.partitions()), ActorId(u64::from(shard)), command)
-    }
-
-    fn note(&self, shard: u32) {
-        if let Some(asked) = self.asked.get(shard as usize) {
-            asked.0.fetch_add(1, Ordering::Relaxed);
+    ) -> Result<T, Refusal> {
+        let asked = self.loads.asked(shard);
+        let partition = partition_of_shard(shard, self.partitions());
+        let answer = match self.ask(partition, ActorId(u64::from(shard)), command) {
+            Ok(answer) => answer.within(self.patience).await,
+            Err(refusal) => Err(refusal),
+        };
+        match &answer {
+            Ok(_) => self.loads.answered(shard, &asked),
+            Err(_) => self.loads.failed(shard),
         }
+        answer
     }
 
     fn ask<T>(

@@ -1,5 +1,7 @@
 //! All rooms at a glance, for whoever runs the service.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::registry::Rooms;
@@ -30,24 +32,59 @@ pub struct Overview {
     pub rooms: Vec<Listed>,
 }
 
+/// Rooms in the order of a list, those that come first being the least.
+#[derive(Debug)]
+struct Ranked {
+    asleep: bool,
+    room: Arc<Room>,
+}
+
+impl Ranked {
+    fn rank(&self) -> (bool, &str) {
+        (self.asleep, self.room.name.as_str())
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for Ranked {}
+
 impl Rooms {
-    /// An overview with at most `limit` rooms in it. Wakes none and keeps none awake: a room that sleeps is looked at as
-    /// it lies, one that is awake is asked, which does not stir it.
+    /// An overview with at most `limit` rooms in it. Wakes none and keeps none awake: of all rooms only a flag and a name are
+    /// looked at, and no lock is taken. Of those in the list, one that sleeps is looked at as it lies, one that is awake is
+    /// asked, which does not stir it.
     pub async fn overview(&self, limit: usize) -> Overview {
-        let mut all: Vec<_> =
-            self.all().into_iter().map(|room| (room.peek(|_| ()).is_some(), room)).collect();
-        let asleep = all.iter().filter(|(asleep, _)| *asleep).count();
-        let awake = all.len() - asleep;
-        let by_rank = |one: &(bool, Arc<Room>), other: &(bool, Arc<Room>)| {
-            (one.0, one.1.name.as_str()).cmp(&(other.0, other.1.name.as_str()))
-        };
-        if all.len() > limit && limit > 0 {
-            all.select_nth_unstable_by(limit - 1, by_rank);
-        }
-        all.truncate(limit);
-        all.sort_unstable_by(by_rank);
-        let mut rooms = Vec::with_capacity(all.len());
-        for (asleep, room) in all {
+        let (mut awake, mut asleep) = (0, 0);
+        let mut first = BinaryHeap::with_capacity(limit + 1);
+        self.look_at_all(|room| {
+            let sleeps = !room.is_awake();
+            *if sleeps { &mut asleep } else { &mut awake } += 1;
+            let rank = (sleeps, room.name.as_str());
+            if first.len() < limit || first.peek().is_some_and(|last: &Ranked| rank < last.rank()) {
+                first.push(Ranked { asleep: sleeps, room: Arc::clone(room) });
+                if first.len() > limit {
+                    first.pop();
+                }
+            }
+        });
+        let mut rooms = Vec::with_capacity(first.len());
+        for Ranked { asleep, room } in first.into_sorted_vec() {
             let view = self.view(&room.name, false).await.ok();
             rooms.push(Listed {
                 name: room.name.clone(),

@@ -263,6 +263,11 @@ impl Rooms {
         self.0.rooms.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// Looks at every room. No room comes or goes meanwhile: to be short, and to lock nothing else.
+    pub(super) fn look_at_all(&self, look: impl FnMut(&Arc<Room>)) {
+        self.0.rooms.read().unwrap_or_else(PoisonError::into_inner).values().for_each(look);
+    }
+
     /// Offers a command to a room of this name; which one took it.
     pub(super) fn offer(
         &self,

@@ -4,7 +4,7 @@
 //! lock is held for moments, never across a wait; under it a command finds either the actor's queue or the
 //! sleeping state, so there is never a second owner and no command is lost between the two.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -22,6 +22,8 @@ pub struct Room {
     /// Which.
     pub name: RoomName,
     slot: Mutex<Slot>,
+    /// What the slot says, for whoever looks at all rooms and locks none.
+    awake: AtomicBool,
     /// When the earliest alarm that is set for it rings; `i64::MAX` for none.
     pub(super) alarm_ms: AtomicI64,
 }
@@ -54,6 +56,7 @@ impl Room {
         Self {
             name: state.name.clone(),
             slot: Mutex::new(Slot::Asleep(Box::new(state))),
+            awake: AtomicBool::new(false),
             alarm_ms: AtomicI64::new(i64::MAX),
         }
     }
@@ -91,6 +94,7 @@ impl Room {
                 // A new queue has room for one.
                 let _has_room = commands.try_send(command);
                 *slot = Slot::Awake { commands, waiting: Vec::new() };
+                self.awake.store(true, Ordering::Relaxed);
                 drop(slot);
                 rooms.woke();
                 rooms.runtime().spawn(actor::run(rooms.clone(), Arc::clone(self), state, queue));
@@ -98,6 +102,11 @@ impl Room {
             }
             Slot::Gone => Err(Rejected::Gone(command)),
         }
+    }
+
+    /// Whether its actor is in memory, or was a moment ago.
+    pub(super) fn is_awake(&self) -> bool {
+        self.awake.load(Ordering::Relaxed)
     }
 
     /// Looks at a sleeping room without waking it; `None` for one that is awake.
@@ -131,6 +140,7 @@ impl Room {
         if !vacant {
             *slot = Slot::Asleep(state);
         }
+        self.awake.store(false, Ordering::Relaxed);
         drop(slot);
         waiting.into_iter().for_each(Waker::wake);
         rooms.fell_asleep();

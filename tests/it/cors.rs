@@ -86,7 +86,7 @@ fn a_listed_site_may_call_with_a_token() {
         let answer = ask(&service, "GET", "/widget.js", &[("origin", foreign)]);
         assert_eq!(answer.header("access-control-allow-origin"), "", "{answer:?}");
         assert!(
-            answer.header("vary").contains("origin"),
+            answer.headers.get_all("vary").iter().any(|on| on.to_str().unwrap().contains("origin")),
             "a cache must not give this to a listed one: {answer:?}"
         );
     }

@@ -1,17 +1,18 @@
 //! Makes a snapshot: reads what everybody knows anyway, and asks those who have to be asked with little patience.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::value::RawValue;
 use tracing_appender::non_blocking::ErrorCounter;
 
+use super::loads::Loads;
 use super::rates::{Readings, quantile, tenths};
 use super::reading::{Calls, Reading};
 use super::snapshot::{
-    Backup, Decisions, Item, NamespaceUse, Now, Partition, Rollup, Room, Rooms, Series, Shard, Snapshot,
-    Stored, Top, Workshops,
+    Backup, Decisions, Item, NamespaceUse, Now, Partition, Rollup, Room, Rooms, Series, Snapshot, Stored,
+    Top, Workshops,
 };
 use crate::http::App;
 use crate::http::workshops::WorkshopAnswer;
@@ -40,8 +41,7 @@ pub(super) struct Gatherer {
     messages: Ring,
     calls: Ring,
     partitions: Vec<Ring>,
-    /// What each shard was asked, and when that was read.
-    asked: Option<(Instant, Vec<u64>)>,
+    loads: Loads,
     /// The ranking, as of the roll-up that it was read after.
     top: Option<(i64, Top)>,
 }
@@ -90,7 +90,7 @@ impl Gatherer {
                 calls: self.calls.series(),
             },
             top: self.top.as_ref().map(|(_, top)| top.clone()),
-            shards: self.shards(app),
+            shards: self.loads.shards(app.shards.loads(), |shard| app.shards.partition_of(shard)),
             partitions: self.partitions(app, &reading),
             rollup: self.rollup(app, &reading),
             workshops,
@@ -140,23 +140,6 @@ impl Gatherer {
         if let Ok(Some(top)) = tokio::time::timeout(PATIENCE, top(app)).await {
             self.top = Some((as_of, top));
         }
-    }
-
-    fn shards(&mut self, app: &App) -> Vec<Shard> {
-        let (at, asked) = (Instant::now(), app.shards.asked());
-        let before = self.asked.replace((at, asked.clone()));
-        let per_second = |shard: usize, asked: u64| {
-            let (then, before) = before.as_ref()?;
-            let seconds = at.duration_since(*then).as_secs_f64();
-            let grown = asked.saturating_sub(*before.get(shard)?);
-            (seconds > 0.0).then(|| tenths(whole(grown) / seconds))
-        };
-        let shard = |(index, asked): (u32, u64)| Shard {
-            shard: index,
-            partition: app.shards.partition_of(index),
-            per_s: per_second(index as usize, asked),
-        };
-        (0..).zip(asked).map(shard).collect()
     }
 
     fn partitions(&mut self, app: &App, reading: &Reading) -> Vec<Partition> {
@@ -294,9 +277,4 @@ async fn rooms(app: &App, reading: &Reading) -> Option<Rooms> {
         readers: reading.room_readers,
         rooms: overview.rooms.into_iter().map(room).collect(),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "what happens in a second is far below 2^52")]
-fn whole(count: u64) -> f64 {
-    count as f64
 }

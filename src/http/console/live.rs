@@ -44,7 +44,7 @@ impl Console {
         let snapshots = self.0.snapshots.subscribe();
         let mut making = self.making();
         if !std::mem::replace(&mut *making, true) {
-            tail::watch(true);
+            watch(app, true);
             tokio::spawn(make(app.clone()));
         }
         drop(making);
@@ -57,18 +57,18 @@ impl Console {
     }
 
     /// Whether nobody does. Then nothing is made any more.
-    fn ends(&self) -> bool {
+    fn ends(&self, app: &App) -> bool {
         let mut making = self.making();
         if self.0.snapshots.receiver_count() > 0 {
             return false;
         }
-        self.ended(&mut making);
+        self.ended(app, &mut making);
         true
     }
 
-    fn ended(&self, making: &mut MutexGuard<'_, bool>) {
+    fn ended(&self, app: &App, making: &mut MutexGuard<'_, bool>) {
         **making = false;
-        tail::watch(false);
+        watch(app, false);
         self.0.snapshots.send_replace(None);
     }
 
@@ -78,18 +78,25 @@ impl Console {
 }
 
 /// Should making one panic, the next viewer begins anew.
-struct Making(Console);
+struct Making(App);
 
 impl Drop for Making {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.ended(&mut self.0.making());
+            let console = &self.0.console;
+            console.ended(&self.0, &mut console.making());
         }
     }
 }
 
+/// What is kept and measured for viewers alone: begins, or ends.
+fn watch(app: &App, watched: bool) {
+    tail::watch(watched);
+    app.shards.watch(watched);
+}
+
 async fn make(app: App) {
-    let making = Making(app.console.clone());
+    let _making = Making(app.clone());
     let mut gatherer = Gatherer::default();
     let mut every = tokio::time::interval(EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -98,7 +105,7 @@ async fn make(app: App) {
             _ = every.tick() => {}
             () = app.draining.cancelled() => return,
         }
-        if making.0.ends() {
+        if app.console.ends(&app) {
             return;
         }
         let snapshot = gatherer.gather(&app).await;

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`assets`] (the page itself, in the binary), [`guard`] (whom a browser may act for), [`live`] (one
 //! snapshot a second for all viewers, and none when nobody looks), [`gather`] (makes it) from [`exposition`] (what the metrics
-//! say), [`reading`] (that, in numbers) and [`rates`] (what happened since the reading before), into the shapes of
+//! say), [`reading`] (that, in numbers), [`rates`] (what happened since the reading before) and [`loads`] (of each shard), into the shapes of
 //! [`snapshot`]; [`settings`] (the configuration in force), [`recent`] (the end of a workshop's log), [`verify`] (the audit,
 //! from here).
 //!
@@ -14,6 +14,7 @@ mod exposition;
 mod gather;
 mod guard;
 mod live;
+mod loads;
 mod rates;
 mod reading;
 mod recent;

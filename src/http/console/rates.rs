@@ -6,7 +6,7 @@ use super::reading::{Histogram, Reading};
 
 /// Readings that are remembered, a second each: over so long latencies and batches are looked at, because one second of a
 /// quiet service holds too few of them.
-const REMEMBERED: usize = 10;
+pub(super) const REMEMBERED: usize = 10;
 
 /// The last readings.
 #[derive(Debug, Default)]

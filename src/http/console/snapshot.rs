@@ -139,6 +139,11 @@ pub(super) struct Shard {
     pub(super) partition: u32,
     /// Likes, unlikes, adds and questions that it was asked in the last second.
     pub(super) per_s: Option<f64>,
+    /// Of the last ten seconds, on average, from the question to its answer; absent where none was answered. Those in bulk
+    /// are not among them.
+    pub(super) answer_ms: Option<f64>,
+    /// Of all it was asked since the start, what was refused or not answered in time.
+    pub(super) failed: u64,
 }
 
 #[derive(Debug, Serialize)]

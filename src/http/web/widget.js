@@ -1,11 +1,6 @@
 // <headcount-like item="post-1" token-src="/headcount-token"></headcount-like>
 //
-// A like button with a live total. Attributes: item; token-src (an address that answers with a fresh token, as text or as
-// {"token": …}), or token, or user (where the service has no keys); api (where the service is; where this script came
-// from without it); label (what the button is called); compact (1.2K instead of 1,234). Events, both bubble:
-// headcount-change {item, user, liked, total}, headcount-error {item, status, error, detail}. Its state is in the
-// attribute state: loading, ready, busy, error. Styles: parts button, icon, total; --headcount-color, --headcount-liked,
-// --headcount-gap, --headcount-size. See docs/browsers.md.
+// A like button with a live total. Its attributes, events and styles are in docs/browsers.md.
 (() => {
   "use strict";
   if (customElements.get("headcount-like")) return;
@@ -40,12 +35,12 @@
     return new Failure(response.status, problem.error || "http", problem.detail);
   };
 
-  // All buttons of a page that ask the same service as the same user: one question, one stream.
+  // All buttons of a page that ask the same service with the same token, or without one: one stream.
   class Hub {
     buttons = new Map();
 
-    constructor(api, src, token, user) {
-      Object.assign(this, { api, src, given: token, named: user });
+    constructor(api, src, token) {
+      Object.assign(this, { api, src, given: token });
     }
 
     async token() {
@@ -64,9 +59,10 @@
       return { token, until: Math.max((claims(token).exp || 0) - 30, Date.now() / 1_000 + 10) };
     }
 
-    async user() {
+    // The token's user; where there is none, the one that a button names.
+    async user(named) {
       const token = await this.token();
-      return token ? claims(token).sub : this.named;
+      return token ? claims(token).sub : named;
     }
 
     async call(method, path, signal, again = true) {
@@ -96,8 +92,10 @@
       }
     }
 
-    each(item, tell) {
-      this.buttons.get(item)?.forEach(tell);
+    // All buttons of an item, or those of one user: with a token, that is all of them.
+    each(item, tell, user) {
+      const isOf = (button) => !user || this.src || this.given || button.named === user;
+      for (const button of this.buttons.get(item) ?? []) if (isOf(button)) tell(button);
     }
 
     // A like's answer and an event that counts it may overtake each other. Once the total is rolled up, both are in it.
@@ -107,11 +105,13 @@
       this.each(item, (button) => button.now(now));
     }
 
-    // Once for all the buttons that come or go together.
+    // Once for all the buttons that come or go together. Not in a tab that nobody sees: all tabs of a site share the six
+    // connections, and a like needs one.
     listenSoon() {
       clearTimeout(this.soon);
       this.soon = setTimeout(() => {
         this.stop?.abort();
+        if (document.hidden) return;
         this.stop = new AbortController();
         const items = [...this.buttons.keys()];
         for (let at = 0; at < items.length; at += PER_STREAM) {
@@ -138,10 +138,12 @@
 
     async hear(items, stop, heard) {
       const query = items.map((item) => `item=${part(item)}`).join("&");
-      const user = await this.user();
-      if (user) {
+      const named = new Set(items.flatMap((item) => Array.from(this.buttons.get(item) ?? [], (button) => button.named)));
+      const users = new Set(await Promise.all(Array.from(named, (name) => this.user(name))));
+      for (const user of users) {
+        if (!user) continue;
         const response = await this.call("GET", `likes?${query}&user=${part(user)}`, stop);
-        for (const now of (await response.json()).items) this.each(now.item, (button) => button.now(now, user));
+        for (const now of (await response.json()).items) this.each(now.item, (button) => button.now(now, user), user);
       }
       const silence = new AbortController();
       const response = await this.call("GET", `batch/likes/events?${query}`, AbortSignal.any([stop, silence.signal]));
@@ -158,7 +160,7 @@
           if (event !== "total" && event !== "deleted") continue;
           const now = JSON.parse(/^data: (.*)$/m.exec(block)[1]);
           if (event === "deleted") now.liked = false;
-          this.each(now.item, (button) => button.now(now, user));
+          this.each(now.item, (button) => button.now(now));
         }
       }
     }
@@ -170,6 +172,7 @@
     if (!hubs.has(key)) hubs.set(key, new Hub(...who));
     return hubs.get(key);
   };
+  document.addEventListener("visibilitychange", () => hubs.forEach((hub) => hub.listenSoon()));
 
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(`
@@ -252,8 +255,13 @@
       const url = (name) => this.hasAttribute(name) && new URL(this.getAttribute(name), document.baseURI).href;
       const api = url("api");
       const base = api ? api.replace(/\/?$/, "/") : HERE;
-      this.#hub = hubOf(base, url("token-src") || null, this.getAttribute("token"), this.getAttribute("user"));
+      this.#hub = hubOf(base, url("token-src") || null, this.getAttribute("token"));
       this.#hub.add(this.#item, this);
+    }
+
+    // Whom it names, which counts where there is no token.
+    get named() {
+      return this.getAttribute("user");
     }
 
     #end() {
@@ -288,11 +296,11 @@
       let failed;
       while (isHere() && this.#wanted !== undefined && this.#wanted !== this.#known.liked && !failed) {
         try {
-          const user = await hub.user();
+          const user = await hub.user(this.named);
           const method = this.#wanted ? "PUT" : "DELETE";
           const response = await hub.call(method, `likes/${part(item)}/users/${part(user)}`);
           const { liked, changed } = await response.json();
-          hub.each(item, (button) => button.#heard(liked, changed, user));
+          hub.each(item, (button) => button.#heard(liked, changed, user), user);
           this.#tell("headcount-change", { item, user, liked, total: this.#known.total });
           if (changed) hub.look(item).catch(() => {});
         } catch (error) {

@@ -66,7 +66,7 @@ impl Counters {
         };
         let (counter, terms) = (counter.item().clone(), self.terms);
         let command = |reply| Command::Add { shard, counter, amount, request, terms, reply };
-        let added = self.shards.ask_shard(shard, command)?.within(self.shards.patience()).await?;
+        let added = self.shards.ask_shard(shard, command).await?;
         Ok(AddOutcome { added, shard })
     }
 

@@ -181,6 +181,27 @@ const cases = {
     });
   },
 
+  async 'a hidden tab listens to nothing, and catches up when it is seen'(base) {
+    await onPage(async ({ page, asked }) => {
+      await page.goto(base);
+      await shows(page, { state: 'ready' });
+      const see = (hidden) => page.evaluate((hidden) => {
+        Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, hidden);
+      const streams = () => asked.filter((request) => request.includes('/events')).length;
+      const before = Number((await view(page)).total.replaceAll(',', ''));
+      const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/events'));
+      await see(true);
+      await ended;
+      await back('PUT', '/likes/post-1/users/somebody-meanwhile');
+      assert.equal(streams(), 1);
+      await see(false);
+      await shows(page, { state: 'ready', total: (before + 1).toLocaleString('en-GB') });
+      assert.equal(streams(), 2);
+    });
+  },
+
   async 'a token that has ended is asked for anew'(base, tokens) {
     const good = tokens.next;
     tokens.next = () => sign({ sub: 'ada', exp: Math.floor(Date.now() / 1000) - 60 });
@@ -212,6 +233,12 @@ const cases = {
       await shows(page, { state: 'ready', pressed: 'true', total: '1' });
       await shows(page, { pressed: 'false', total: '1' }, 1);
       await shows(page, { total: '1' }, 2);
+      // Whoever likes from two windows at once still has connections for it.
+      const streams = asked.filter((request) => request.includes('/events'));
+      assert.equal(streams.length, 1, `all buttons without a token share a stream: ${streams}`);
+      await page.getByRole('button', { name: 'Like post-1 as bob' }).click();
+      await shows(page, { state: 'ready', pressed: 'true', total: '2' }, 1);
+      await shows(page, { state: 'ready', pressed: 'true', total: '2' });
       assert.ok(asked.every((request) => request.includes(HEADCOUNT_DEMO) || request.includes('data:')), String(asked));
       assert.deepEqual(complaints, []);
     });

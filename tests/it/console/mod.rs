@@ -142,6 +142,68 @@ async fn a_snapshot_has_every_part() {
     assert!(told["decisions"]["lines"].is_array() && told["backup"]["failures"] == 0.0);
 }
 
+/// What a shard could not do is on its own account.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_that_fails_is_told_of() {
+    let service = Setup::new().with("faults.fail_commit_every", 2).start();
+    let mut failed = 0;
+    for item in 0..20 {
+        failed += u64::from(service.client.like(&format!("item-{item}"), "ada").await.status != 200);
+    }
+    assert!(failed > 0);
+    let told = snapshot(&service.admin).await;
+    let by_shard: Vec<u64> =
+        told["shards"].as_array().unwrap().iter().map(|of| of["failed"].as_u64().unwrap()).collect();
+    let ones: Vec<&u64> = by_shard.iter().filter(|of| **of > 0).collect();
+    assert_eq!(ones, [&failed], "all of them are of one user: {by_shard:?}");
+}
+
+/// How long answers take is measured only while somebody looks, and told as long as it is of the last seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_is_told_how_long_a_shard_takes() {
+    let service = Setup::new().start();
+    service.client.like("post", "ada").await;
+    let slow = |told: &Value| {
+        let shards = told["shards"].as_array().unwrap().clone();
+        shards.into_iter().find(|shard| !shard["answerMs"].is_null()).map(|shard| shard["shard"].clone())
+    };
+    let mut live = Live::open(&service, &[]).await;
+    live.next().await;
+    assert_eq!(slow(&live.next().await), None, "nobody looked");
+    let shard = service.client.like("post", "bob").await.json["shard"].clone();
+    let told = live.until("the shard's answer", |told| slow(told).is_some()).await;
+    assert_eq!(slow(&told), Some(shard));
+    live.until("it is over", |told| slow(told).is_none()).await;
+}
+
+/// Rooms that are awake come first, and looking wakes none.
+#[tokio::test(flavor = "multi_thread")]
+async fn rooms_that_sleep_are_told_apart() {
+    let service = Setup::new().with("rooms.sleep_after_ms", 300).start();
+    for room in ["attic", "cellar"] {
+        service.client.post(&format!("/rooms/{room}/join"), r#"{"user":"ada"}"#).await;
+    }
+    let mut live = Live::open(&service, &[]).await;
+    live.until("both sleep", |told| told["rooms"]["asleep"] == 2).await;
+    let told = live.next().await["rooms"].clone();
+    assert_eq!((&told["awake"], &told["asleep"]), (&json!(0), &json!(2)), "looking wakes nobody");
+    let listed: Vec<_> = told["rooms"].as_array().unwrap().iter().map(|room| room["room"].clone()).collect();
+    assert_eq!(listed, ["attic", "cellar"]);
+    assert_eq!(told["rooms"][0]["online"], 1, "who is here is told all the same");
+    // Kept awake: by then it is above the one that sleeps.
+    let client = service.client.clone();
+    let talk = tokio::spawn(async move {
+        loop {
+            client.post("/rooms/cellar/send", r#"{"user":"ada","text":"hello"}"#).await;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    });
+    let told = live.until("one is awake", |told| told["rooms"]["awake"] == 1).await["rooms"].clone();
+    assert_eq!((&told["rooms"][0]["room"], &told["rooms"][0]["awake"]), (&json!("cellar"), &json!(true)));
+    assert_eq!((&told["rooms"][1]["room"], &told["rooms"][1]["awake"]), (&json!("attic"), &json!(false)));
+    talk.abort();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_is_told_of_a_like_and_of_a_decision_without_asking_again() {
     let service = Setup::new().start();

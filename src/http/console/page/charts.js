@@ -1,7 +1,7 @@
 // Charts in plain SVG: three shapes of a few dozen points each. A library would be larger than the rest of the page.
 
-import { el, say, set, svg } from './dom.js';
-import { count, plural, rate } from './format.js';
+import { el, keyed, row, say, set, svg } from './dom.js';
+import { count, ms, plural, rate } from './format.js';
 
 const [WIDTH, HEIGHT] = [120, 28];
 
@@ -52,10 +52,16 @@ export function drawColumns(node, values, slots) {
   set(node.path, 'd', bars.join(''));
 }
 
-/** A workshop's seats: confirmed, held, free, and what is beyond the capacity. Hatched and outlined, so not by colour alone. */
+/**
+ * A workshop's seats: confirmed, held, free, and what is beyond the capacity; below them those who wait, on the same scale, up
+ * to as many as there are seats. Hatched, outlined and in places of their own, so not told apart by colour alone.
+ */
 export function seats() {
-  const bar = el('div', { class: 'seats', role: 'img' });
-  bar.parts = ['confirmed', 'held', 'over'].map((kind) => bar.appendChild(el('span', { class: kind })));
+  const taken = el('div', { class: 'taken' });
+  const waiting = el('div', { class: 'waiting' });
+  const bar = el('div', { class: 'seats', role: 'img' }, taken, waiting);
+  bar.parts = ['confirmed', 'held', 'over'].map((kind) => taken.appendChild(el('span', { class: kind })));
+  bar.waiting = waiting;
   return bar;
 }
 
@@ -65,6 +71,7 @@ export function drawSeats(bar, { capacity, reserved, held, waiting, overbookedBy
   const within = Math.min(confirmed, Math.max(0, capacity - held));
   const parts = [Math.min(within, capacity), Math.min(held, capacity), overbookedBy];
   bar.parts.forEach((part, index) => part.style.setProperty('flex-basis', `${(100 * parts[index]) / all}%`));
+  bar.waiting.style.setProperty('width', `${Math.min(100, (100 * waiting) / all)}%`);
   const words = [`${plural(capacity, 'seat')}: ${count(confirmed)} confirmed`, `${count(held)} held`,
     `${count(Math.max(0, capacity - reserved))} free`];
   if (overbookedBy) words.push(`${count(overbookedBy)} beyond the capacity`);
@@ -72,15 +79,16 @@ export function drawSeats(bar, { capacity, reserved, held, waiting, overbookedBy
   set(bar, 'aria-label', words.join(', '));
 }
 
+const SHARD = [['Shard', ''], ['Partition', 'num'], ['Asked a second', 'num'], ['Answers in', 'num'], ['Failed', 'num']];
+
 /** Load by shard: a column each, in groups by partition, with the figures in a table for whoever wants them. */
 export function shards() {
   const chart = el('div', { class: 'shards', role: 'img' });
   const body = el('tbody');
+  const heads = SHARD.map(([label, kind]) => el('th', { scope: 'col', class: kind }, label));
   const table = el('details', {}, el('summary', {}, 'As a table'),
     el('div', { class: 'scroll tall', role: 'region', tabindex: '0', 'aria-label': 'Load by shard, as a table' },
-      el('table', {}, el('thead', {}, el('tr', {},
-        el('th', { scope: 'col' }, 'Shard'), el('th', { scope: 'col', class: 'num' }, 'Partition'),
-        el('th', { scope: 'col', class: 'num' }, 'Asked a second'))), body)));
+      el('table', {}, el('thead', {}, el('tr', {}, ...heads)), body)));
   return { chart, body, table };
 }
 
@@ -88,24 +96,21 @@ export function drawShards({ chart, body, table }, all) {
   const most = Math.max(1, ...all.map((shard) => shard.perS ?? 0));
   while (chart.children.length > all.length) chart.lastChild.remove();
   while (chart.children.length < all.length) chart.append(el('span', {}, el('i')));
-  let busiest = all[0];
   all.forEach((shard, index) => {
-    if ((shard.perS ?? 0) > (busiest.perS ?? 0)) busiest = shard;
     const column = chart.children[index];
     set(column, 'data-odd', shard.partition % 2);
+    set(column, 'data-state', shard.failed ? 'bad' : '');
+    set(column, 'title', `shard ${shard.shard}, partition ${shard.partition}`);
     column.firstChild.style.setProperty('height', `${(100 * (shard.perS ?? 0)) / most}%`);
   });
-  set(chart, 'aria-label', all.length === 0 ? 'No shards'
-    : `${plural(all.length, 'shard')}; the busiest is shard ${busiest.shard} with ${rate(busiest.perS)} a second`);
+  set(chart, 'aria-label', `Questions a second, by shard: ${plural(all.length, 'shard')}, the highest column is ${rate(most)} a second`);
   if (!table.open) return;
-  while (body.children.length > all.length) body.lastChild.remove();
-  while (body.children.length < all.length) {
-    body.append(el('tr', {}, el('th', { scope: 'row' }), el('td', { class: 'num' }), el('td', { class: 'num' })));
-  }
-  all.forEach((shard, index) => {
-    const cells = body.children[index].children;
-    say(cells[0], shard.shard);
-    say(cells[1], shard.partition);
-    say(cells[2], rate(shard.perS));
+  keyed(body, all, ({ shard }) => shard, () => row(SHARD.map(([name, kind]) => ({ name, kind }))), ({ parts }, shard) => {
+    say(parts.Shard, shard.shard);
+    say(parts.Partition, shard.partition);
+    say(parts['Asked a second'], rate(shard.perS));
+    say(parts['Answers in'], ms(shard.answerMs));
+    say(parts.Failed, count(shard.failed));
+    set(parts.Failed, 'data-state', shard.failed ? 'bad' : '');
   });
 }

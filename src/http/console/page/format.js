@@ -48,6 +48,12 @@ export function duration(seconds) {
   return parts.join(' ') || '0 s';
 }
 
+/** A time of today by the clock, another one by its day, too. */
+export function momentOf(at) {
+  if (!has(at)) return NONE;
+  const isToday = new Date(at).toDateString() === new Date().toDateString();
+  return (isToday ? clock : day).format(at);
+}
 export const timeOf = (at) => (has(at) ? clock.format(at) : NONE);
 export const dayOf = (at) => (has(at) ? day.format(at) : NONE);
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;

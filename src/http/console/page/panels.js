@@ -61,6 +61,19 @@ export function top({ top }) {
   say(byId('top-note'), note);
 }
 
+function shardFacts(all) {
+  const highest = (of) => all.reduce((most, shard) => ((of(shard) ?? 0) > (most ? of(most) : 0) ? shard : most), null);
+  const busiest = highest((shard) => shard.perS);
+  const slowest = highest((shard) => shard.answerMs);
+  const failing = all.filter((shard) => shard.failed);
+  const failed = failing.reduce((sum, shard) => sum + shard.failed, 0);
+  return [
+    ['Busiest', busiest ? `shard ${busiest.shard}, ${rate(busiest.perS)} a second` : NONE],
+    ['Slowest to answer', slowest ? `shard ${slowest.shard}, in ${ms(slowest.answerMs)}` : NONE],
+    ['Failed to answer', failed ? `${plural(failed, 'time')}, ${plural(failing.length, 'shard')}` : 'none', failed ? 'bad' : ''],
+  ];
+}
+
 let shardChart;
 
 export function load({ shards: all, rollup }) {
@@ -71,6 +84,7 @@ export function load({ shards: all, rollup }) {
   }
   shardChart.last = all;
   drawShards(shardChart, all);
+  facts(byId('shard-facts'), shardFacts(all));
   facts(byId('rollup'), [
     ['Age of totals', ms(rollup.ageMs), rollup.ageMs > 10_000 ? 'bad' : ''],
     ['A run takes', ms(rollup.runMs)],
@@ -185,7 +199,7 @@ export function about({ instance }) {
     ['Data', instance.dataDir],
     ['Data id', instance.dataId],
     ['Placed on', `${plural(instance.shards, 'shard')}, ${plural(instance.partitions, 'partition')}`],
-    ['Roll-up', instance.rollupSchedule],
+    ['Roll-up schedule', instance.rollupSchedule],
     ['Room history', instance.roomHistory],
     ['Keys', instance.keys ? 'required' : 'none: open on this machine'],
   ]);

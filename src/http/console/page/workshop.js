@@ -4,12 +4,14 @@ import { ask, askWithVersion, path } from './api.js';
 import { drawSeats, seats } from './charts.js';
 import { confirm, field } from './dialogs.js';
 import { byId, el, facts, keyed, row, say, set } from './dom.js';
-import { count, dayOf, duration, NONE, timeOf } from './format.js';
+import { count, dayOf, duration, momentOf, NONE } from './format.js';
 
 const STATES = ['accepted', 'rejected', 'held', 'confirmed', 'waiting', 'offered', 'expired', 'cancelled'];
 /** What can still be given up. */
 const LIVE = new Set(['accepted', 'held', 'confirmed', 'waiting', 'offered']);
 const PAGE = 50;
+const ATTEMPT = [['request', 'Request', 'mono id'], ['state', 'State'], ['seats', 'Seats', 'num'], ['holder', 'Holder', 'holder'],
+  ['decided', 'Decided', 'time'], ['until', 'Until', 'time'], ['actions', 'Actions', 'actions']].map(([name, label, kind]) => ({ name, label, kind }));
 
 /** What is open, if anything is. */
 let open = null;
@@ -82,7 +84,7 @@ export function openWorkshop(name) {
   const error = el('p', { class: 'error', role: 'alert' });
   const filter = el('select', { id: 'state-filter', onchange: () => { open.cursors = []; refreshWorkshop(); } },
     el('option', { value: '' }, 'any state'), ...STATES.map((state) => el('option', { value: state }, state)));
-  const [attempts, events, history] = [el('tbody'), el('tbody'), el('div', { class: 'history', tabindex: '-1' })];
+  const [attempts, events, history] = [el('tbody', { role: 'rowgroup' }), el('tbody'), el('div', { class: 'history', tabindex: '-1' })];
   const next = el('button', { type: 'button', hidden: true }, 'Next page');
   const first = el('button', { type: 'button', hidden: true, onclick: () => { open.cursors = []; refreshWorkshop(); } }, 'First page');
   const table = (id, heads, rows) => el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-labelledby': id },
@@ -95,7 +97,10 @@ export function openWorkshop(name) {
       el('button', { type: 'button', onclick: () => changeCapacity(name) }, 'Change the capacity…'), ' ',
       el('button', { type: 'button', onclick: () => removeWorkshop(name) }, 'Delete…')),
     el('div', { class: 'head' }, el('h3', { id: 'attempts-h' }, 'Attempts'), el('label', {}, 'In ', filter)),
-    table('attempts-h', [['Request'], ['State'], ['Seats', 'num'], ['Holder'], ['Decided'], ['Until'], ['Actions']], attempts),
+    el('table', { class: 'cards', role: 'table', 'aria-labelledby': 'attempts-h' },
+      el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' },
+        ...ATTEMPT.map(({ label, kind }) => el('th', { scope: 'col', role: 'columnheader', class: kind === 'num' ? kind : undefined }, label)))),
+      attempts),
     el('p', { class: 'pager' }, first, next),
     history,
     el('h3', { id: 'events-h' }, 'Latest events'),
@@ -151,8 +156,7 @@ function factsOf(workshop, status) {
 
 function drawAttempts(at, { reservations, cursor }) {
   keyed(at.attempts, reservations, ({ requestId }) => requestId, (of) => {
-    const node = row([{ name: 'request', kind: 'mono' }, { name: 'state' }, { name: 'seats', kind: 'num' }, { name: 'holder', kind: 'name' },
-      { name: 'decided', kind: 'time' }, { name: 'until', kind: 'time' }, { name: 'actions', kind: 'actions' }]);
+    const node = row(ATTEMPT, { role: true });
     node.parts.request.append(el('button', { type: 'button', class: 'link', onclick: () => showHistory(at, of.requestId) }, of.requestId));
     node.cancel = el('button', { type: 'button', 'aria-label': `Cancel ${of.requestId}`, onclick: () => cancel(at.name, node.of) }, 'Cancel…');
     node.parts.actions.append(node.cancel);
@@ -164,8 +168,8 @@ function drawAttempts(at, { reservations, cursor }) {
     set(parts.state, 'data-word', of.state);
     say(parts.seats, count(of.seats));
     say(parts.holder, of.holder ?? NONE);
-    say(parts.decided, dayOf(of.decidedAt));
-    say(parts.until, timeOf(of.expiresAt));
+    say(parts.decided, momentOf(of.decidedAt));
+    say(parts.until, momentOf(of.expiresAt));
     // A line of a set is its set's to give up.
     node.cancel.hidden = !LIVE.has(of.state) || of.partOfSet === true;
   });
@@ -178,7 +182,7 @@ function drawEvents(at, { events }) {
   keyed(at.events, events, ({ seq }) => seq, () => row([{ name: 'seq', kind: 'num' }, { name: 'time', kind: 'time' }, { name: 'event' },
     { name: 'request', kind: 'mono' }, { name: 'seats', kind: 'num' }, { name: 'reserved', kind: 'num' }]), ({ parts }, of) => {
     say(parts.seq, of.seq);
-    say(parts.time, dayOf(of.at));
+    say(parts.time, momentOf(of.at));
     say(parts.event, of.reason ? `${of.event}: ${of.reason.replaceAll('_', ' ')}` : of.event);
     set(parts.event, 'data-word', of.event);
     say(parts.request, of.requestId ?? NONE);
@@ -190,7 +194,7 @@ function drawEvents(at, { events }) {
 async function showHistory(at, requestId) {
   try {
     const shown = await ask(path('workshops', at.name, 'reservations', requestId));
-    const steps = shown.history.map((of) => el('li', {}, el('time', { datetime: new Date(of.at).toISOString() }, dayOf(of.at)),
+    const steps = shown.history.map((of) => el('li', {}, el('time', { datetime: new Date(of.at).toISOString() }, momentOf(of.at)),
       ` ${of.event}, ${of.seats} asked, ${of.reserved} taken after`, of.reason ? `: ${of.reason.replaceAll('_', ' ')}` : ''));
     at.history.replaceChildren(el('h3', {}, `What became of ${requestId}`), el('ol', {}, ...steps));
     at.history.focus();
