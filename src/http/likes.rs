@@ -23,9 +23,9 @@ use crate::partition::Refusal;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LikeAnswer {
     #[schema(value_type = schema::Item)]
-    pub item: String,
+    pub item: ItemId,
     #[schema(value_type = schema::User)]
-    pub user: String,
+    pub user: UserId,
     /// Whether the user likes the item now.
     pub liked: bool,
     /// Whether it was different before.
@@ -130,14 +130,7 @@ async fn set(
         }
         false => None,
     };
-    Ok(Json(LikeAnswer {
-        item: item.to_string(),
-        user: user.to_string(),
-        liked,
-        changed: set.changed,
-        shard: set.shard,
-        total,
-    }))
+    Ok(Json(LikeAnswer { item, user, liked, changed: set.changed, shard: set.shard, total }))
 }
 
 /// Like an item. Idempotent.

@@ -92,6 +92,13 @@ enum Outcome {
 }
 
 impl<'a> Segment<'a> {
+    /// With room for so many commands.
+    fn of(commands: usize) -> Self {
+        let mut segment = Self::default();
+        segment.members.reserve(commands);
+        segment
+    }
+
     /// Decides and saves one run.
     pub(super) fn decide<S: LikesStore + CountersStore>(
         actors: &mut LikesActors,
@@ -100,7 +107,7 @@ impl<'a> Segment<'a> {
         now_ms: i64,
     ) -> Result<Decided, Error> {
         let commands: Vec<&Command> = run.iter().map(|command| &**command).collect();
-        let mut segment = Segment::default();
+        let mut segment = Segment::of(commands.len());
         let plans: Vec<Plan> = commands.iter().map(|command| segment.plan(command)).collect();
         segment.load_items(actors, store)?;
         segment.load_members(store, now_ms / 1000)?;
@@ -376,6 +383,11 @@ impl<K: Copy + Eq + std::hash::Hash, V> Places<K, V> {
             self.values.push((key, first()));
             self.values.len() - 1
         })
+    }
+
+    fn reserve(&mut self, keys: usize) {
+        self.by_key.reserve(keys);
+        self.values.reserve(keys);
     }
 
     fn get(&self, place: usize) -> Option<&V> {

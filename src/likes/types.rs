@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use compact_str::CompactString;
+use serde::{Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::names::free_name;
 
 /// A user's id, as the application knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct UserId(Box<str>);
+pub struct UserId(CompactString);
 free_name!(UserId);
 
 /// What can be liked.
@@ -67,6 +69,18 @@ impl ItemId {
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
+    }
+}
+
+impl Serialize for UserId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Serialize for ItemId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 

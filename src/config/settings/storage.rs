@@ -60,6 +60,9 @@ pub struct Sqlite {
     /// Changes that wait in the journal before they move into their tables. More make fewer page writes and take memory,
     /// about 100 bytes each, twice over. 1 to 10,000,000.
     pub pending_rows: usize,
+    /// KiB of memory by which it is known at once that a like or a request is new, without a look at its table. Ten bits a
+    /// stored row make that sure for 98 in 100. 0 to 4,194,304; 0: none, each is looked up.
+    pub filter_kib: u32,
     /// Milliseconds to wait for a lock that another process (a backup, an audit) holds. 1 to 600,000.
     pub busy_timeout_ms: u64,
     /// Prepared statements kept. 1 to 4,096.
@@ -76,6 +79,7 @@ impl Default for Sqlite {
             journal_size_limit_bytes: 67_108_864,
             mmap_size_bytes: 0,
             pending_rows: 100_000,
+            filter_kib: 8_192,
             busy_timeout_ms: 5_000,
             statement_cache: 128,
         }
@@ -91,6 +95,7 @@ impl Sqlite {
         ("journal_size_limit_bytes", whole(0, 1_099_511_627_776)),
         ("mmap_size_bytes", whole(0, 2_147_418_112)),
         ("pending_rows", whole(1, 10_000_000)),
+        ("filter_kib", whole(0, 4_194_304)),
         ("busy_timeout_ms", whole(1, 600_000)),
         ("statement_cache", whole(1, 4_096)),
     ];

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use rusqlite::Connection;
 
 use super::SqliteStore;
+use super::filter::Filter;
 use super::pending::{LikedAt, Member, Pending, Request, Settling};
 use super::rows::Insert;
 use crate::store::Error;
@@ -26,9 +27,9 @@ const SETTLE_PER_CHANGE: usize = 2;
 /// always tells the newest state.
 const TRIMMED_PER_BATCH: u32 = 4;
 
-/// What the journal holds, and its newest row.
-pub(super) fn load(connection: &Connection) -> Result<(Pending, i64), Error> {
-    let mut pending = Pending::default();
+/// What the journal holds, over tables whose keys `filter` knows, and its newest row.
+pub(super) fn load(connection: &Connection, filter: Filter) -> Result<(Pending, i64), Error> {
+    let mut pending = Pending::over(filter);
     let mut last_seq = 0;
     let mut select =
         connection.prepare("SELECT seq, memberships, counters, attempts FROM journal ORDER BY seq")?;

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, Statement};
 
 use super::SqliteStore;
-use super::pending::Pending;
+use super::pending::{Found, Pending};
 use crate::store::likes::{
     ChangePosition, ChangedCounter, Counter, CounterKey, ItemKey, LedgerChange, LikesChanges, LikesStore,
     Membership,
@@ -203,9 +203,10 @@ impl LikesStore for SqliteStore {
 const SELECT_MEMBER: &str = "SELECT 1 FROM memberships WHERE user = ?1 AND item_id = ?2";
 
 fn is_member(pending: &Pending, select: &mut Statement<'_>, key: Membership<'_>) -> Result<bool, Error> {
-    match pending.members.get(&key) {
-        Some(liked_at) => Ok(liked_at.is_some()),
-        None => Ok(select.exists((key.user, key.item.0))?),
+    match pending.member(key) {
+        Found::Pending(liked_at) => Ok(liked_at.is_some()),
+        Found::Nowhere => Ok(false),
+        Found::AskTable => Ok(select.exists((key.user, key.item.0))?),
     }
 }
 

@@ -6,6 +6,7 @@ mod by_item;
 mod checkpointer;
 pub mod copy;
 mod counters;
+mod filter;
 mod history;
 mod import;
 mod journal;
@@ -23,6 +24,7 @@ mod rows;
 mod sets;
 pub mod size;
 pub mod summary;
+mod walk;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,8 +35,10 @@ use rusqlite::config::DbConfig;
 
 use super::{Durability, Error, Syncer, Transactions};
 use checkpointer::Checkpointer;
+use filter::Filter;
 use open::{Pragmas, Schema};
 use pending::Pending;
+use walk::Walk;
 
 /// The schema steps of a partition's file, in order. A step that has shipped never changes.
 pub const PARTITION_SCHEMA: Schema = Schema {
@@ -58,6 +62,8 @@ pub struct SqliteStore {
     connection: Connection,
     /// `None` while the file is being opened afresh.
     checkpointer: Option<Checkpointer>,
+    /// Until the filter knows what the tables hold.
+    walk: Option<Walk>,
     file: PathBuf,
     /// The same, open for as long as the store is.
     opened: Arc<File>,
@@ -99,12 +105,14 @@ impl SqliteStore {
     ) -> Result<Self, Error> {
         check_identity(&connection, &file, &identity)?;
         open::leave_commits_unsynced(&connection, &pragmas)?;
-        let (pending, last_seq) = journal::load(&connection)?;
+        let (pending, last_seq) = journal::load(&connection, Filter::new(pragmas.filter_kib))?;
+        let walk = (pragmas.filter_kib > 0).then(|| Walk::start(&file, &pragmas)).transpose()?;
         let checkpointer = Some(Checkpointer::spawn(&file, Arc::clone(&opened), &mut connection, &pragmas)?);
         let changes_at_begin = 0;
         Ok(Self {
             connection,
             checkpointer,
+            walk,
             file,
             opened,
             identity,
@@ -170,6 +178,9 @@ impl Transactions for SqliteStore {
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.pending.committed(self.pragmas.pending_rows, self.last_seq);
+        if let Some(walked) = self.walk.take_if(|walk| walk.is_over()).and_then(Walk::finish) {
+            self.pending.complete_filter(&walked);
+        }
         if let Some(checkpointer) = &mut self.checkpointer {
             checkpointer.step(&self.connection)?;
         }
@@ -185,7 +196,8 @@ impl Transactions for SqliteStore {
             self.connection.prepare_cached("ROLLBACK")?.execute([])?;
         }
         if self.pending.is_dirty() && !self.pending.undo() {
-            (self.pending, self.last_seq) = journal::load(&self.connection)?;
+            let filter = std::mem::take(&mut self.pending).into_filter();
+            (self.pending, self.last_seq) = journal::load(&self.connection, filter)?;
         }
         Ok(())
     }
@@ -194,7 +206,7 @@ impl Transactions for SqliteStore {
         // The old connections close first (an in-memory one stands in for a moment): two of one process
         // on a file would share locks. They leave the log as it is, and what was moved of it is moved again: it may have
         // been a checkpoint that failed.
-        self.checkpointer = None;
+        (self.checkpointer, self.walk) = (None, None);
         self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         self.connection = Connection::open_in_memory()?;
         let connection = open::open(&self.file, &self.pragmas, &PARTITION_SCHEMA)?;
@@ -209,6 +221,7 @@ impl Transactions for SqliteStore {
         self.begin()?;
         self.settle()?;
         let _the_checkpoint_syncs_it = self.commit(0)?;
+        self.walk = None;
         // Two at once would be one too many for SQLite.
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.wait_until_alone();

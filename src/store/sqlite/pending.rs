@@ -10,6 +10,7 @@ use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 
+use super::filter::{Filter, Hashed};
 use super::page_order::PageOrder;
 use crate::store::likes::{Counter, CounterKey, ItemKey, Membership};
 use crate::store::reservations::{Attempt, AttemptKey, WorkshopKey};
@@ -41,9 +42,25 @@ trait Placed {
 /// done with a generation before the next is full.
 const FORGOTTEN_PER_CHANGE: usize = 4;
 
+/// The tables whose keys the filter knows, by their numbers in its hashes.
+pub(super) const MEMBERS: u8 = 1;
+pub(super) const ATTEMPTS: u8 = 2;
+
+/// Where a row is.
+pub(super) enum Found<V> {
+    /// Here.
+    Pending(V),
+    /// Neither here nor in its table.
+    Nowhere,
+    /// In its table, or nowhere.
+    AskTable,
+}
+
 /// Changed rows that are not in their tables.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
+    /// Knows all keys, here and in the tables.
+    filter: Filter,
     pub members: Rows<Member, LikedAt>,
     pub attempts: Rows<Request, Attempt>,
     pub counters: Rows<CounterKey, Counter>,
@@ -76,13 +93,45 @@ pub(super) struct Rows<K, V> {
 }
 
 impl Pending {
+    /// Nothing pending, over tables whose keys this filter knows.
+    pub(super) fn over(filter: Filter) -> Self {
+        Self { filter, ..Self::default() }
+    }
+
+    /// Gives the filter up.
+    pub(super) fn into_filter(self) -> Filter {
+        self.filter
+    }
+
+    /// The tables hold these keys, beside those that were set here.
+    pub(super) fn complete_filter(&mut self, walked: &Filter) {
+        self.filter.complete(walked);
+    }
+
+    pub(super) fn member(&self, key: Membership<'_>) -> Found<LikedAt> {
+        self.find(hashed_member(key), || self.members.get(&key))
+    }
+
+    pub(super) fn attempt(&self, key: AttemptKey<'_>) -> Found<Attempt> {
+        self.find(hashed_attempt(key), || self.attempts.get(&key))
+    }
+
+    fn find<V>(&self, key: Hashed, get: impl FnOnce() -> Option<V>) -> Found<V> {
+        if self.filter.is_nowhere(key) {
+            return Found::Nowhere;
+        }
+        get().map_or(Found::AskTable, Found::Pending)
+    }
+
     pub(super) fn set_member(&mut self, key: Membership<'_>, liked_at: LikedAt) {
         self.dirty = true;
+        self.filter.note(hashed_member(key));
         self.members.set(&key, liked_at, || Member { user: key.user.into(), item: key.item });
     }
 
     pub(super) fn set_attempt(&mut self, key: AttemptKey<'_>, attempt: Attempt) {
         self.dirty = true;
+        self.filter.note(hashed_attempt(key));
         self.attempts.set(&key, attempt, || Request { workshop: key.workshop, request: key.request.into() });
     }
 
@@ -186,8 +235,17 @@ impl Pending {
 
     /// Everything is in its table.
     pub(super) fn clear(&mut self) {
-        *self = Self { dirty: true, moved: true, ..Self::default() };
+        let filter = std::mem::take(&mut self.filter);
+        *self = Self { filter, dirty: true, moved: true, ..Self::default() };
     }
+}
+
+fn hashed_member(key: Membership<'_>) -> Hashed {
+    Hashed::of(MEMBERS, key.item.0, key.user)
+}
+
+fn hashed_attempt(key: AttemptKey<'_>) -> Hashed {
+    Hashed::of(ATTEMPTS, key.workshop.0, key.request)
 }
 
 /// Rows on their way to their table.

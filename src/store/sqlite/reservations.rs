@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::SqliteStore;
+use super::pending::Found;
 use crate::store::bookings::Reason;
 use crate::store::reservations::{
     Attempt, AttemptKey, Policy, ReservationChanges, ReservationsStore, Rules, Status, Waitlist, Workshop,
@@ -53,9 +54,10 @@ impl ReservationsStore for SqliteStore {
             "SELECT seats, status, reserved_after, decided_at_ms, reason FROM attempts
              WHERE workshop_id = ?1 AND request_id = ?2",
         )?;
-        let mut load = |key: &AttemptKey<'_>| match self.pending.attempts.get(key) {
-            Some(attempt) => Ok(Some(attempt)),
-            None => {
+        let mut load = |key: &AttemptKey<'_>| match self.pending.attempt(*key) {
+            Found::Pending(attempt) => Ok(Some(attempt)),
+            Found::Nowhere => Ok(None),
+            Found::AskTable => {
                 let key = (key.workshop.0, key.request);
                 Ok(select.query_row(key, |row| attempt_from_row(row, 0)).optional()?)
             }
@@ -70,7 +72,7 @@ impl ReservationsStore for SqliteStore {
             }
         }
         for (key, attempt) in &changes.attempts {
-            if self.pending.attempts.get(key).is_some() {
+            if matches!(self.pending.attempt(*key), Found::Pending(_)) {
                 return Ok(Saved::Conflict);
             }
             if attempt.seats <= 0 {
