@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use rusqlite::Connection;
+use serde::Serializer;
 
 use super::SqliteStore;
 use super::filter::Filter;
@@ -20,6 +21,8 @@ type CounterRow = (u32, i64, i64, i64, i64);
 /// An attempt in the journal: workshop id, request id, seats, status, reserved just after, when, why not.
 type AttemptRow<'a> = (i64, &'a str, i64, &'a str, i64, i64, Option<&'a str>);
 
+/// About what a row takes in the journal.
+const BYTES_A_ROW: usize = 64;
 /// Rows that settle for each change that a batch brings: more than one, so that a generation is in its table
 /// before the next is full.
 const SETTLE_PER_CHANGE: usize = 2;
@@ -62,8 +65,10 @@ fn parse<'a, T: serde::Deserialize<'a>>(json: &'a str) -> Result<T, Error> {
 }
 
 fn json<T: serde::Serialize>(rows: impl Iterator<Item = T>) -> Result<String, Error> {
-    let rows: Vec<T> = rows.collect();
-    serde_json::to_string(&rows).map_err(|error| Error::Engine(format!("writing the journal: {error}")))
+    let mut json = Vec::with_capacity(rows.size_hint().1.unwrap_or(0) * BYTES_A_ROW);
+    let failed = |error: &dyn std::fmt::Display| Error::Engine(format!("writing the journal: {error}"));
+    serde_json::Serializer::new(&mut json).collect_seq(rows).map_err(|error| failed(&error))?;
+    String::from_utf8(json).map_err(|error| failed(&error))
 }
 
 fn member_row((key, liked_at): (&Member, LikedAt)) -> MemberRow<'_> {
