@@ -23,8 +23,11 @@ impl Insert {
     /// `INSERT INTO` what `into` says, a table with its columns in parentheses, and how to go on with a row that is there.
     pub(super) fn new(into: &str, columns: usize, on_conflict: &str) -> Self {
         let row = format!("({})", vec!["?"; columns].join(", "));
-        let sql =
-            |rows| format!("INSERT INTO {into} VALUES {} {on_conflict}", vec![row.as_str(); rows].join(", "));
+        // FAIL: a statement that may have to be undone by itself keeps a journal of the pages that it changes. Here a statement
+        // that fails takes the whole transaction with it.
+        let sql = |rows| {
+            format!("INSERT OR FAIL INTO {into} VALUES {} {on_conflict}", vec![row.as_str(); rows].join(", "))
+        };
         Self { many: sql(TOGETHER), one: sql(1), columns }
     }
 
