@@ -171,6 +171,7 @@ pub async fn start(config: &Config, process: Process) -> Result<Running, Error> 
         gathered_items: config.rollup.gathered_items,
         kept,
         check_rows: config.rollup.check_rows,
+        max_share_percent: config.rollup.max_share_percent,
         patience,
     };
     let (rollup, rollup_task) = rollup::start(start, stop_rollup.clone());

@@ -92,6 +92,7 @@ async fn come_to_rest(config: &Config, data: &mut DataDir) -> Result<(), Error> 
         kept: super::kept(config),
         // Counters are counted anew by the move itself.
         check_rows: 0,
+        max_share_percent: 100,
         patience,
     };
     // Told to stop, it runs once and ends. A run that fails leaves totals that the move refuses.

@@ -24,6 +24,7 @@ mod durability;
 mod events;
 mod failures;
 mod files;
+mod filter;
 mod history;
 mod inputs;
 mod journal;

@@ -149,6 +149,8 @@ pub struct Rollup {
     pub trending_items: u32,
     /// Memberships that the drift check counts again after each run, a partition; 0 checks nothing. 0 to 100,000.
     pub check_rows: u32,
+    /// Most of the time that runs may take, in percent: one that took long is followed by a rest, of 5 s at most. 1 to 100.
+    pub max_share_percent: u32,
 }
 
 impl Default for Rollup {
@@ -163,6 +165,7 @@ impl Default for Rollup {
             history_days: 400,
             trending_items: 10_000,
             check_rows: 1_000,
+            max_share_percent: 25,
         }
     }
 }
@@ -178,6 +181,7 @@ impl Rollup {
         ("history_days", whole(1, 36_600)),
         ("trending_items", whole(100, 1_000_000)),
         ("check_rows", whole(0, 100_000)),
+        ("max_share_percent", whole(1, 100)),
     ];
 }
 

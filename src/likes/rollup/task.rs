@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Summary;
+use super::pace::Pace;
 use super::run::{Error, Runner};
 use crate::likes::{ItemId, Shards};
 use crate::metrics::RollupMetrics;
@@ -61,6 +62,8 @@ pub struct Start<S> {
     pub kept: Kept,
     /// `rollup.check_rows`
     pub check_rows: u32,
+    /// `rollup.max_share_percent`
+    pub max_share_percent: u32,
     /// `server.request_timeout_ms`
     pub patience: Duration,
 }
@@ -85,6 +88,7 @@ pub fn start<S: SummaryStore>(start: Start<S>, stop: CancellationToken) -> (Roll
         },
         metrics: RollupMetrics::default(),
         check_rows: start.check_rows,
+        pace: Pace::new(start.max_share_percent),
         deletions_unfinished: true,
         to_sweep: (0..partitions).collect(),
     };
@@ -121,6 +125,7 @@ struct Task<S> {
     runner: Runner<S>,
     metrics: RollupMetrics,
     check_rows: u32,
+    pace: Pace,
     deletions_unfinished: bool,
     /// Partitions that may hold rows of deleted items.
     to_sweep: Vec<u32>,
@@ -138,11 +143,16 @@ impl<S: SummaryStore> Task<S> {
                 () = stop.cancelled() => break,
                 Some(deletion) = to_delete.recv() => self.delete(deletion).await,
                 Some(knock) = knocked.recv() => {
+                    let began = Instant::now();
+                    if self.pace.rests(began) {
+                        continue;
+                    }
                     self.metrics.lag_seconds.set(knock.elapsed().as_secs_f64());
                     self.run().await;
                     self.tidy().await;
                     self.sweep().await;
                     self.check().await;
+                    self.pace.ran(began, Instant::now());
                 }
             }
         }

@@ -84,7 +84,10 @@ mod tests {
         // Ten bits each.
         (0..3_000).step_by(2).for_each(|n| filter.note(key(n)));
         (1..3_000).step_by(2).for_each(|n| walked.note(key(n)));
-        assert!((0..9_000).all(|n| !filter.is_nowhere(key(n))), "until the tables are walked through, nothing is sure");
+        assert!(
+            (0..9_000).all(|n| !filter.is_nowhere(key(n))),
+            "until the tables are walked through, nothing is sure"
+        );
         filter.complete(&walked);
         assert!((0..3_000).all(|n| !filter.is_nowhere(key(n))));
         let unsure = (3_000..103_000).filter(|n| !filter.is_nowhere(key(*n))).count();

@@ -59,11 +59,11 @@ pub const PARTITION_SCHEMA: Schema = Schema {
 /// A partition's file.
 #[derive(Debug)]
 pub struct SqliteStore {
+    /// Until the filter knows what the tables hold. First, so that its connection is never the last one to close.
+    walk: Option<Walk>,
     connection: Connection,
     /// `None` while the file is being opened afresh.
     checkpointer: Option<Checkpointer>,
-    /// Until the filter knows what the tables hold.
-    walk: Option<Walk>,
     file: PathBuf,
     /// The same, open for as long as the store is.
     opened: Arc<File>,
